@@ -1,0 +1,137 @@
+/**
+ * The contracts of sources and sinks: what someone who writes a connector implements.
+ *
+ * `@mailer/core/testing` has a contract suite for each.
+ *
+ * @module
+ */
+import type { Clock } from "./clock.ts";
+import type { Logger } from "./log.ts";
+import type { Batch, Headers } from "./record.ts";
+
+/** A JSON value that says how far a split has been read; what it means is the source's own affair. */
+export type Position = unknown;
+
+/** Where records enter. One object describes; each run opens a reader of its own. */
+export interface Source<T = unknown> {
+  /** Kind of the source, e.g. `file`. */
+  readonly type: string;
+  /** Settings for `describe` and the dashboard; never a secret. */
+  describe(): Readonly<Record<string, unknown>>;
+  /** Starts reading. Called once a run; nothing may be opened before. */
+  open(context: SourceContext): SourceReader<T> | Promise<SourceReader<T>>;
+}
+
+/** What the runtime hands a source when it opens it. */
+export interface SourceContext {
+  /** Id of the source in its pipeline. */
+  readonly id: string;
+  /** The most records a read should return. */
+  readonly batchSize: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Aborted when the run stops: a pending `read` should then settle (either way) soon. */
+  readonly signal: AbortSignal;
+  /** Positions to go on from, by split; they win over anything else. Undefined on a first run. */
+  readonly restored: ReadonlyMap<string, Position> | undefined;
+}
+
+/**
+ * Reads the splits of one source.
+ *
+ * The runtime calls `read` again only after the last one settled, and `close` exactly once, after the last `read`.
+ * A rejected `read` ends the run with that error.
+ */
+export interface SourceReader<T = unknown> {
+  /** Splits known when opened, in the order they will be read. Unread ones hold the watermark back. */
+  readonly splits: readonly string[];
+  /** The next piece of input; waits while there is none. Resolving at once, not in a promise, is allowed and cheaper. */
+  read(): SourceRead<T> | Promise<SourceRead<T>>;
+  /** How much of a bounded input is behind us, in any unit. */
+  progress?(): { readonly done: number; readonly total: number } | undefined;
+  close(): void | Promise<void>;
+}
+
+/** What one `read` found. */
+export type SourceRead<T = unknown> =
+  | RecordsRead<T>
+  /** A fetch for this split came back empty: the only ground on which it may be called idle. */
+  | { readonly kind: "empty"; readonly split: string }
+  /** More splits have appeared. */
+  | { readonly kind: "added"; readonly splits: readonly string[] }
+  /** The split is complete. */
+  | { readonly kind: "ended"; readonly split: string }
+  /** All splits are complete and no more will come. */
+  | { readonly kind: "end" };
+
+/** Records of one split, in order. Columns have one entry a value; the runtime takes all arrays over. */
+export interface RecordsRead<T = unknown> {
+  readonly kind: "records";
+  readonly split: string;
+  readonly values: T[];
+  /** Offset of the first value where offsets count up by one; else give `offsets`. */
+  readonly firstOffset?: number;
+  readonly offsets?: Float64Array;
+  /** The source's own timestamps, ms since the epoch; without them records have the time of reading. */
+  readonly timestamps?: Float64Array;
+  readonly keys?: readonly unknown[];
+  readonly headers?: readonly (Headers | undefined)[];
+  /** The records as they came, for dead letters. */
+  readonly texts?: readonly (string | Uint8Array)[];
+  /** Records that could not be decoded, in order; subject to the source's failure policy. */
+  readonly failures?: readonly ReadFailure[];
+  /** Bytes read, for bounding memory. */
+  readonly bytes?: number;
+  /** Where to go on behind these records (and failures). */
+  readonly position: Position;
+}
+
+/** A record that could not be decoded. */
+export interface ReadFailure {
+  /** Number of values of the same read that come before it. */
+  readonly before: number;
+  readonly offset: number | undefined;
+  /** What was read. */
+  readonly text: string | Uint8Array;
+  readonly key?: unknown;
+  readonly headers?: Headers;
+  readonly error: Error;
+}
+
+/** Where records leave. One object describes; each run opens a writer of its own. */
+export interface Sink<T = unknown> {
+  /** Kind of the sink, e.g. `file`. */
+  readonly type: string;
+  /** Settings for `describe` and the dashboard; never a secret. */
+  describe(): Readonly<Record<string, unknown>>;
+  /** Called once a run, before any source is read. */
+  open(context: SinkContext): SinkWriter<T> | Promise<SinkWriter<T>>;
+}
+
+/** What the runtime hands a sink when it opens it. */
+export interface SinkContext {
+  /** Id of the sink in its pipeline. */
+  readonly id: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Aborted when the run gives up on draining: a pending `write` or `flush` should then reject soon. */
+  readonly signal: AbortSignal;
+  /**
+   * Hands one record to the sink's failure policy, e.g. one that cannot be encoded. Throws where the policy is to fail;
+   * after a return the writer leaves the record out and goes on.
+   */
+  reject(batch: Batch, index: number, error: Error): void;
+}
+
+/**
+ * Writes the records of one sink.
+ *
+ * Calls never overlap. A pending `write` holds everything behind it back; a rejected call ends the run with that error
+ * (unless the sink has a retry policy). `flush` comes at every barrier and before `close` at a regular end: after it,
+ * every record written so far is as safe as the sink can make it. `close` comes exactly once, whatever happened.
+ */
+export interface SinkWriter<T = unknown> {
+  write(batch: Batch<T>): void | Promise<void>;
+  flush(): void | Promise<void>;
+  close(): void | Promise<void>;
+}

@@ -1,0 +1,93 @@
+/**
+ * The errors Mailer raises. Every one has a stable `code`, and a `hint` where there is something to do next.
+ *
+ * A subclass exists only where a caller reacts differently: a document problem has a place in a file, a record
+ * error has a position in a source, a stuck stage has a name.
+ *
+ * @module
+ */
+
+/** What an error may carry besides its message. */
+export interface ErrorOptionsWithHint {
+  /** The error underneath. */
+  readonly cause?: unknown;
+  /** What to do next, one sentence. */
+  readonly hint?: string;
+}
+
+/** Base of all errors raised on purpose. */
+export class MailerError extends Error {
+  /** Stable, lower_snake_case; safe to branch on. */
+  readonly code: string;
+  /** What to do next, one sentence, or nothing. */
+  readonly hint: string | undefined;
+
+  constructor(code: string, message: string, options: ErrorOptionsWithHint = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.hint = options.hint;
+  }
+}
+
+/** Several mistakes in one pipeline definition, all of them at once. */
+export class PipelineError extends MailerError {
+  /** One sentence each. */
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[], options: ErrorOptionsWithHint = {}) {
+    const list = problems.length === 1 ? problems[0] : `\n${problems.map((p) => `  - ${p}`).join("\n")}`;
+    super("invalid_pipeline", `the pipeline cannot run: ${list}`, options);
+    this.problems = problems;
+  }
+}
+
+/** Where in the input a record came from. */
+export interface RecordPosition {
+  readonly source: string;
+  readonly split: string;
+  /** Offset of the record in its split, or `undefined` for a record made by an operator. */
+  readonly offset: number | undefined;
+}
+
+/** One record that an operator, source or sink could not handle. Subject to the failure policy. */
+export class RecordError extends MailerError {
+  readonly operator: string;
+  readonly position: RecordPosition;
+
+  constructor(operator: string, position: RecordPosition, cause: unknown) {
+    const inner = asError(cause);
+    const { source, split, offset } = position;
+    const at = offset === undefined ? `${source}/${split}` : `${source}/${split} at offset ${offset}`;
+    super(codeOf(cause), `operator "${operator}": ${inner.message} (record from ${at})`, {
+      cause,
+      ...(inner instanceof MailerError && inner.hint !== undefined ? { hint: inner.hint } : {}),
+    });
+    this.operator = operator;
+    this.position = position;
+  }
+}
+
+/** Stages that did not come to an end within the shutdown timeout. */
+export class ShutdownTimeoutError extends MailerError {
+  readonly stages: readonly string[];
+
+  constructor(stages: readonly string[], timeoutMs: number) {
+    super(
+      "shutdown_timeout",
+      `not drained within ${timeoutMs} ms: ${stages.map((s) => `"${s}"`).join(", ")} still busy, aborted`,
+      { hint: "raise the shutdown timeout, or look at what the named stages wait for" },
+    );
+    this.stages = stages;
+  }
+}
+
+/** Any thrown value as an `Error`. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}
+
+/** The stable code of any thrown value; `error` where it has none. */
+export function codeOf(thrown: unknown): string {
+  return thrown instanceof MailerError ? thrown.code : "error";
+}

@@ -1,0 +1,16 @@
+/**
+ * Structured logging: one line an event, fields as data.
+ *
+ * @module
+ */
+
+/** Importance, lowest first. */
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** Where the runtime reports what happens. */
+export interface Logger {
+  log(level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
+/** Says nothing. The default of an embedded pipeline: errors reach the caller of `execute` anyway. */
+export const silentLogger: Logger = { log() {} };
