@@ -104,6 +104,8 @@ export interface Sink<T = unknown> {
   readonly type: string;
   /** Settings for `describe` and the dashboard; never a secret. */
   describe(): Readonly<Record<string, unknown>>;
+  /** Set where the values reach code that may change them: then they are not shared with other readers of the same output. */
+  readonly handsValuesOut?: true;
   /** Called once a run, before any source is read. */
   open(context: SinkContext): SinkWriter<T> | Promise<SinkWriter<T>>;
 }

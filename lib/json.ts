@@ -4,7 +4,8 @@
  * J1 A number that a double holds exactly enough to print back is a plain `number`.
  * J2 A whole number beyond ±(2^53 − 1) is a `bigint`.
  * J3 Any other number a double would change is a {@link Decimal}, which keeps its text.
- * J4 A text without such numbers costs one `JSON.parse` and a skim over a sixteenth of its characters.
+ * J4 A text without such numbers costs one `JSON.parse` and a skim over a sixteenth of its characters; numbers of many
+ *    digits that a double prints back (`0.30000000000000004`) cost a look each.
  * J5 `__proto__` is a key like any other.
  *
  * @module
@@ -57,10 +58,16 @@ export function rawJson(text: string): unknown {
  */
 export function parseJson(text: string): unknown {
   try {
-    return hasLongNumber(text) ? parseExact(text) : JSON.parse(text);
+    return parseExact(text);
   } catch (cause) {
     throw new MailerError("not_json", `not JSON: ${(cause as Error).message}`, { cause });
   }
+}
+
+/** {@link parseJson} that throws what `JSON.parse` throws. */
+export function parseExact(text: string): unknown {
+  const changed = changedNumbers(text);
+  return changed.length === 0 ? JSON.parse(text) : parseMarked(text, changed) ?? parseSlowly(text);
 }
 
 /** One compact line of JSON. `undefined` and functions at the top are written as `null`. */
@@ -72,13 +79,6 @@ export function stringifyJson(value: unknown): string {
     // A bigint somewhere, or a cycle, which fails again here.
     return JSON.stringify(value, (_, v) => typeof v === "bigint" ? rawJson(String(v)) : v) ?? "null";
   }
-}
-
-/** {@link parseJson} for a text that may hold numbers beyond a double (slower). */
-export function parseExact(text: string): unknown {
-  return native.parse(text, (_key, value, context) => {
-    return typeof value === "number" ? exactNumber(context.source!, value) : value;
-  });
 }
 
 /** The number written as `text`: plain where a double keeps it, else `bigint` or {@link Decimal}. */
@@ -109,36 +109,142 @@ function digitsOf(text: string): string {
   return `${sign}${significant}e${scale}`;
 }
 
-/**
- * Whether `text` may hold a number that a double would change: sixteen digits and points in a row, or an exponent of three digits.
- * A run of sixteen must cover every sixteenth position, so only those are looked at.
- */
+/** Whether `text`, if it is JSON, may hold a number that a double would change. Digits inside a string can look like one. */
 export function hasLongNumber(text: string): boolean {
-  const length = text.length;
+  return changedNumbers(text).length > 0;
+}
+
+const MARK = "\x7f";
+const MARK_ESCAPED = /\\u007f/i;
+
+/**
+ * Parses with the numbers at `changed` marked as strings, then puts exact numbers in their place. Undefined where a mark
+ * could be mistaken, or a number lies in a string: the quotes of its mark then end that string, and what follows is no JSON.
+ */
+function parseMarked(text: string, changed: readonly number[]): unknown {
+  if (text.includes(MARK) || MARK_ESCAPED.test(text)) return undefined;
+  let marked = "", end = 0;
+  for (let i = 0; i < changed.length; i += 2) {
+    marked += `${text.slice(end, changed[i])}"${MARK}${text.slice(changed[i], changed[i + 1])}"`;
+    end = changed[i + 1]!;
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(marked + text.slice(end));
+  } catch {
+    return undefined; // the slow way parses it, or says what is wrong with the text as it came
+  }
+  return withoutMarks(value);
+}
+
+function withoutMarks(value: unknown): unknown {
+  if (typeof value === "string") return value.startsWith(MARK) ? exactNumber(value.slice(1)) : value;
+  if (typeof value !== "object" || value === null) return value;
+  const parts = value as Record<string, unknown>; // arrays too; `__proto__` is an own property here, and set as one
+  for (const key of Object.keys(parts)) {
+    const part = parts[key];
+    if (typeof part === "string" || typeof part === "object") {
+      const exact = withoutMarks(part);
+      if (exact !== part) parts[key] = exact;
+    }
+  }
+  return value;
+}
+
+function parseSlowly(text: string): unknown {
+  return native.parse(text, (_key, value, context) => {
+    return typeof value === "number" ? exactNumber(context.source!, value) : value;
+  });
+}
+
+const NONE: readonly number[] = Object.freeze([]);
+// Before and behind a number stand blanks, colon, comma, brackets: digits of a hexadecimal id or a version rarely fit.
+const LONG_EXPONENT = /[eE][+-]?[0-9]{3,}(?=[\s,\]}]|$)/g;
+const NUMBER = /^-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+
+/**
+ * Begin and end of every number of a JSON text that a double would change (J2, J3), in order. What it finds may lie in a
+ * string; what it leaves out is certain.
+ *
+ * Only tokens of sixteen digits and points in a row, or with an exponent of three digits, can be such numbers, and few
+ * texts have any. A run of sixteen covers one of every sixteen positions, so only those are looked at.
+ */
+function changedNumbers(text: string): readonly number[] {
+  const { length } = text;
+  let found: number[] | undefined, end = 0;
   for (let at = 15; at < length; at += 16) {
-    if (!isNumeric(text.charCodeAt(at))) continue;
-    let from = at, to = at + 1;
+    if (!isNumeric(text.charCodeAt(at)) || at < end) continue;
+    // A run of sixteen that covers `at` covers a position eight away too, on one side at least.
+    if (!isNumeric(text.charCodeAt(at - 8)) && !(at + 8 < length && isNumeric(text.charCodeAt(at + 8)))) {
+      continue;
+    }
+    let from = at;
     while (from > 0 && isNumeric(text.charCodeAt(from - 1))) from--;
-    while (to < length && isNumeric(text.charCodeAt(to))) to++;
-    if (to - from >= 16) return true;
-    at = to - 1 - ((to - 1 - 15) % 16); // go on with the next sixteenth behind the run
+    const least = from + 16;
+    if (least > length) continue;
+    let to = least;
+    while (to > at && isNumeric(text.charCodeAt(to - 1))) to--;
+    if (to > at) continue;
+    end = endOfToken(text, least);
+    addChanged(text, startOfToken(text, from), end, found ??= []);
   }
-  return hasLongExponent(text, "e") || hasLongExponent(text, "E");
+  LONG_EXPONENT.lastIndex = 0;
+  return LONG_EXPONENT.test(text) ? withExponents(text, found ?? []) : found ?? NONE;
 }
 
-function hasLongExponent(text: string, letter: string): boolean {
-  for (let at = text.indexOf(letter, 1); at !== -1; at = text.indexOf(letter, at + 1)) {
-    if (!isNumeric(text.charCodeAt(at - 1))) continue;
-    let to = at + 1;
-    const sign = text.charCodeAt(to);
-    if (sign === 43 || sign === 45) to++;
-    const first = to;
-    while (isNumeric(text.charCodeAt(to))) to++;
-    if (to - first >= 3) return true;
+/** Adds the numbers with long exponents to those found before. */
+function withExponents(text: string, found: readonly number[]): number[] {
+  const ends = new Map<number, number>();
+  for (let i = 0; i < found.length; i += 2) ends.set(found[i]!, found[i + 1]!);
+  LONG_EXPONENT.lastIndex = 0;
+  for (let match = LONG_EXPONENT.exec(text); match !== null; match = LONG_EXPONENT.exec(text)) {
+    const more: number[] = [];
+    addChanged(text, startOfToken(text, match.index), LONG_EXPONENT.lastIndex, more);
+    if (more.length > 0) ends.set(more[0]!, more[1]!);
   }
-  return false;
+  return [...ends].sort(([a], [b]) => a - b).flat();
 }
 
+/** Adds the token to `found` if it is a JSON number that is to be no plain `number`. */
+function addChanged(text: string, from: number, to: number, found: number[]): void {
+  if (from > 0 && !isBefore(text.charCodeAt(from - 1))) return;
+  if (to < text.length && !isBehind(text.charCodeAt(to))) return;
+  const token = text.slice(from, to), value = Number(token);
+  if (String(value) === token) {
+    // Digits alone only when it is whole and below 1e21; then it is to be a bigint from 2^53 on.
+    if (!Number.isInteger(value) || Number.isSafeInteger(value) || Math.abs(value) >= 1e21) return;
+  } else {
+    const parts = NUMBER.exec(token);
+    if (parts === null) return;
+    const isWhole = parts[1] === undefined && parts[2] === undefined;
+    if (isWhole ? Number.isSafeInteger(value) : sameNumber(token, value)) return;
+  }
+  found.push(from, to);
+}
+
+function startOfToken(text: string, at: number): number {
+  while (at > 0 && isTokenPart(text.charCodeAt(at - 1))) at--;
+  return at;
+}
+function endOfToken(text: string, at: number): number {
+  while (at < text.length && isTokenPart(text.charCodeAt(at))) at++;
+  return at;
+}
 function isNumeric(code: number): boolean {
-  return (code >= 48 && code <= 57) || code === 46;
+  return code <= 57 && code >= 46 && code !== 47;
+}
+/** Digits, `.`, `+`, `-`, `e`, `E`. */
+function isTokenPart(code: number): boolean {
+  return isNumeric(code) || code === 43 || code === 45 || code === 101 || code === 69;
+}
+function isBlank(code: number): boolean {
+  return code === 32 || code === 10 || code === 13 || code === 9;
+}
+/** What may stand before a number: a colon, a comma, an opening bracket, blanks. */
+function isBefore(code: number): boolean {
+  return code === 58 || code === 44 || code === 91 || isBlank(code);
+}
+/** What may stand behind a number: a comma, a closing bracket or brace, blanks. */
+function isBehind(code: number): boolean {
+  return code === 44 || code === 93 || code === 125 || isBlank(code);
 }

@@ -136,9 +136,13 @@ export class Batch<T = unknown> {
   withValues<U>(values: U[]): Batch<U> {
     return new Batch(values, this.origin, this.rows, this.keys, this.oneToOne);
   }
-  /** The same records under another origin, whose rows match this batch's values one by one. */
+  /** The same records under an origin whose rows are numbered as this batch's origin's are. */
   withOrigin(origin: Origin): Batch<T> {
     return new Batch(this.values, origin, this.rows, this.keys, this.oneToOne);
+  }
+  /** The same records under an origin that has exactly one row for each value. */
+  withRows(origin: Origin): Batch<T> {
+    return new Batch(this.values, origin, undefined, this.keys, this.oneToOne);
   }
 }
 

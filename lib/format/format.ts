@@ -1,0 +1,90 @@
+/**
+ * Formats: how one record is written outside, in a message, a line, a row.
+ *
+ * @module
+ */
+import type { ReadFailure } from "../connector.ts";
+
+/** One record as it lies outside. */
+export type Payload = string | Uint8Array;
+
+/** A way to write records. One object describes; each reader and writer has a decoder or encoder of its own. */
+export interface Format<T = unknown> {
+  /** E.g. `json`. */
+  readonly name: string;
+  decoder(): Decoder<T>;
+  encoder(): Encoder<T>;
+}
+
+/** Turns payloads into values, batch by batch. */
+export interface Decoder<T = unknown> {
+  /**
+   * Decodes the payloads in order, each for itself. Appends to `into` one value or one failure a payload, and throws
+   * nothing. Byte payloads are not changed; a value may share their memory.
+   */
+  decode(payloads: readonly Payload[], into: Decoded<T>): void;
+}
+
+/** Where a {@link Decoder} puts what it finds. */
+export interface Decoded<T = unknown> {
+  readonly values: T[];
+  readonly failures: DecodeFailure[];
+}
+
+/** A payload that could not be decoded. */
+export interface DecodeFailure {
+  /** Which payload it was. */
+  readonly index: number;
+  readonly error: Error;
+}
+
+/** Turns values into payloads. */
+export interface Encoder<T = unknown> {
+  /**
+   * One record's payload.
+   *
+   * @throws {MailerError} where the value cannot be written in this format.
+   */
+  encode(value: T): Payload;
+  /** What stands before the first record of a file, e.g. the header row of csv. Known once a record has been encoded. */
+  head?(): string;
+}
+
+/** The columns of a read that come from decoding: see {@link RecordsRead}. */
+export interface DecodedColumns<T = unknown> {
+  readonly values: T[];
+  readonly firstOffset?: number;
+  readonly offsets?: Float64Array;
+  readonly texts: readonly Payload[];
+  readonly failures?: readonly ReadFailure[];
+}
+
+/**
+ * Decodes payloads whose offsets count up by one.
+ *
+ * @param payloads Taken over: they become the texts of the read.
+ * @param firstOffset Offset of the first payload.
+ */
+export function decodeColumns<T>(
+  decoder: Decoder<T>,
+  payloads: Payload[],
+  firstOffset: number,
+): DecodedColumns<T> {
+  const decoded: Decoded<T> = { values: [], failures: [] };
+  decoder.decode(payloads, decoded);
+  const { values, failures } = decoded;
+  if (failures.length === 0) return { values, firstOffset, texts: payloads };
+  const texts: Payload[] = [], offsets = new Float64Array(values.length), failed: ReadFailure[] = [];
+  let next = 0;
+  for (const [index, text] of payloads.entries()) {
+    const offset = firstOffset + index;
+    if (failures[next]?.index === index) {
+      failed.push({ before: texts.length, offset, text, error: failures[next]!.error });
+      next++;
+    } else {
+      offsets[texts.length] = offset;
+      texts.push(text);
+    }
+  }
+  return { values, offsets, texts, failures: failed };
+}

@@ -1,0 +1,130 @@
+/**
+ * `assignTimestamps` (`timestamp` in documents): event time and watermarks from here on, out of the values.
+ *
+ * @module
+ */
+import { MailerError } from "../errors.ts";
+import { type Batch, type Channel, type Marker, type Origin, RecordView } from "../record.ts";
+import type { Operator, OperatorContext } from "../runtime/operator.ts";
+import { EventTime, type TimestampOf, type WatermarkStrategy } from "../runtime/watermarks.ts";
+import { leaveOut } from "./select.ts";
+
+interface Own {
+  readonly channel: Channel;
+  readonly eventTime: EventTime;
+  announced: number;
+}
+
+/** Replaces timestamps, and makes watermarks anew for each channel that comes in. */
+export class AssignTimestampsOperator implements Operator {
+  readonly #channels = new Map<Channel, Own>();
+  readonly #view = new RecordView();
+
+  constructor(
+    private readonly timestampOf: TimestampOf<unknown>,
+    private readonly watermarks: WatermarkStrategy,
+    private readonly context: OperatorContext,
+  ) {}
+
+  batch(batch: Batch): void {
+    const stamped = this.#timestamps(batch);
+    const { origin, values } = stamped;
+    const own = this.#own(origin.channel);
+    const count = values.length;
+    const timestamps = Float64Array.from(values, (_, i) => stamped.timestamp(i));
+    const watermarks = new Float64Array(count);
+    own.eventTime.stamp(values, timestamps, watermarks);
+    // The columns go back to the rows they belong to: other rows of the origin are not in the batch.
+    const rowTimes = new Float64Array(origin.timestamps.length), rowMarks = new Float64Array(origin.timestamps.length);
+    for (let i = 0; i < count; i++) {
+      rowTimes[stamped.row(i)] = timestamps[i]!;
+      rowMarks[stamped.row(i)] = watermarks[i]!;
+    }
+    const renewed: Origin = { ...origin, channel: own.channel, timestamps: rowTimes, watermarks: rowMarks };
+    this.context.output().batch(stamped.withOrigin(renewed));
+    this.#announce(own);
+  }
+
+  marker(marker: Marker): void {
+    const out = this.context.output();
+    switch (marker.kind) {
+      case "open":
+        out.marker({
+          kind: "open",
+          group: this.context.channel.group,
+          channels: marker.channels.map((channel) => this.#own(channel).channel),
+        });
+        break;
+      case "watermark":
+        break; // event time is made anew here
+      case "idle":
+      case "ended":
+        out.marker({ kind: marker.kind, channel: this.#own(marker.channel).channel });
+        break;
+      case "end":
+        out.marker(marker);
+    }
+  }
+
+  /** The batch with the new timestamps in an origin of its own, one row a value; failed records are not in it. */
+  #timestamps(batch: Batch): Batch {
+    const view = this.#view, { values } = batch;
+    const count = values.length, timestamps = new Float64Array(count);
+    const failed: number[] = [];
+    view.batch = batch;
+    for (let i = 0; i < count; i++) {
+      view.index = i;
+      try {
+        const timestamp = this.timestampOf(values[i], view);
+        if (!(Math.abs(timestamp) <= 8.64e15)) {
+          throw new MailerError("no_timestamp", `expected milliseconds since the epoch, got ${timestamp}`);
+        }
+        timestamps[i] = timestamp;
+      } catch (error) {
+        failed.push(i);
+        this.context.failed(batch, i, error);
+      }
+    }
+    const own = ownRows(batch, timestamps);
+    return failed.length === 0 ? own : leaveOut(own, own.values, failed);
+  }
+
+  #own(channel: Channel): Own {
+    let own = this.#channels.get(channel);
+    if (own === undefined) {
+      const made: Channel = { group: this.context.channel.group, name: `${this.context.id}/${channel.name}` };
+      own = { channel: made, eventTime: new EventTime(this.watermarks), announced: -Infinity };
+      this.#channels.set(channel, own);
+    }
+    return own;
+  }
+
+  #announce(own: Own): void {
+    const time = own.eventTime.current;
+    if (time <= own.announced) return;
+    own.announced = time;
+    this.context.output().marker({ kind: "watermark", channel: own.channel, time });
+  }
+}
+
+/** The batch over an origin with exactly its rows: two values of one row (a flatMap's) may now differ in time. */
+function ownRows(batch: Batch, timestamps: Float64Array): Batch {
+  const { origin, rows } = batch;
+  const pick = <T>(column: readonly T[] | undefined): T[] | undefined =>
+    column === undefined ? undefined : Array.from(timestamps, (_, i) => column[batch.row(i)]!);
+  const offsets = rows === undefined
+    ? origin.offsets
+    : origin.offsets === undefined && origin.firstOffset === undefined
+    ? undefined
+    : Float64Array.from(timestamps, (_, i) => batch.offset(i)!);
+  return batch.withRows({
+    ...origin,
+    timestamps,
+    firstOffset: rows === undefined ? origin.firstOffset : undefined,
+    offsets,
+    headers: pick(origin.headers),
+    keys: pick(origin.keys),
+    texts: pick(origin.texts),
+    windows: pick(origin.windows),
+  });
+}

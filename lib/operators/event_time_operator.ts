@@ -1,0 +1,175 @@
+/**
+ * What operators with rows of their own have in common: a watermark made of their inputs', a channel, and the rule that what is
+ * due at a record's watermark fires before the record is processed.
+ *
+ * V1 Before a record is processed, everything due at the watermark it carries has fired; so results do not depend on how
+ *    records were batched or when markers travelled.
+ * V2 Rows go in front of the watermark that made them due.
+ * V3 The operator's watermark goes out when a marker comes in, never ahead of a row that belongs before it.
+ *
+ * @module
+ */
+import { Batch, type Marker, type RecordContext, RecordView, type Watermark } from "../record.ts";
+import type { TimeDomain } from "../window/assigner.ts";
+import { WatermarkGate } from "../runtime/gate.ts";
+import type { Operator, OperatorContext, Receiver } from "../runtime/operator.ts";
+import { RowWriter } from "./rows.ts";
+import { selectRecords } from "./select.ts";
+
+/** Base of windows, timers and joins. In processing time the clock stands in for timestamps and watermarks. */
+export abstract class EventTimeOperator implements Operator {
+  protected readonly view: RecordView = new RecordView();
+  protected readonly rows: RowWriter;
+  /** The operator's watermark. */
+  protected watermark: Watermark = -Infinity;
+  /** The watermark before the one that is being acted on: what rows due now carry. */
+  protected before: Watermark = -Infinity;
+  /** Number of the record, counting all that came to this instance: the order of arrival. */
+  protected sequence = 0;
+  readonly #gate: WatermarkGate;
+  #announced: Watermark = -Infinity;
+  #opened = false;
+  #idle = false;
+  readonly #out: Receiver;
+
+  /** @param time Whose time the operator goes by. */
+  constructor(protected readonly context: OperatorContext, protected readonly time: TimeDomain = "event") {
+    this.#gate = new WatermarkGate(context.inputGroups);
+    this.#out = context.output();
+    this.rows = new RowWriter(this.#out, context.channel, context.id, String(context.partition));
+  }
+
+  /** One record. `own` is the watermark that held in its own channel before it. Throwing is a record error. */
+  protected abstract record(value: unknown, record: RecordContext, timestamp: number, own: Watermark): void;
+  /** Everything due at `this.watermark`. */
+  protected abstract fire(): void;
+  /** The input is complete: everything still open. `this.watermark` is Infinity. Default: what is due then. */
+  protected complete(): void {
+    this.fire();
+  }
+
+  /** Processing time at which something will be due; Infinity when nothing. Asked after every batch where the clock counts. */
+  protected nextDue(): number {
+    return Infinity;
+  }
+
+  batch(batch: Batch): void {
+    this.view.batch = batch;
+    this.#gate.wake(batch.origin.channel);
+    if (this.time === "event") this.#eventTime(batch);
+    else this.#processingTime(batch);
+    this.rows.flush();
+    this.#wake();
+  }
+
+  tick(now: number): void {
+    if (this.time === "processing") this.#clockAt(now);
+    this.onClock(now);
+    this.rows.flush();
+    if (this.time === "processing") this.#announce(this.watermark);
+    this.#wake();
+  }
+  /** Work that goes by the clock in either domain (early rows, processing-time timers). */
+  protected onClock(_now: number): void {}
+
+  #wake(): void {
+    const due = this.nextDue();
+    if (due < Infinity) this.context.wakeAt(due);
+  }
+
+  #processingTime(batch: Batch): void {
+    const now = this.context.clock.now(), { values } = batch, view = this.view;
+    this.#clockAt(now);
+    for (let i = 0; i < values.length; i++) {
+      view.index = i;
+      this.sequence++;
+      try {
+        this.record(values[i], view, now, now);
+      } catch (error) {
+        this.context.failed(batch, i, error);
+      }
+    }
+  }
+
+  /** The clock has reached `now`: a window that ends then is complete. */
+  #clockAt(now: number): void {
+    if (now <= this.watermark) return;
+    this.before = this.watermark;
+    this.watermark = now;
+    this.fire();
+  }
+
+  #eventTime(batch: Batch): void {
+    const { values, origin, rows } = batch, { timestamps, watermarks, channel } = origin, view = this.view;
+    const length = values.length;
+    for (let i = 0; i < length; i++) {
+      const row = rows === undefined ? i : rows[i]!;
+      const own = watermarks[row]!;
+      // Most records carry a watermark that has been acted on already.
+      if (own > this.watermark && this.#gate.advance(channel, own)) this.#rise();
+      view.index = i;
+      this.sequence++;
+      try {
+        this.record(values[i], view, timestamps[row]!, own);
+      } catch (error) {
+        this.context.failed(batch, i, error);
+      }
+    }
+  }
+
+  marker(marker: Marker): void {
+    const rose = this.#gate.marker(marker);
+    if (marker.kind === "end") {
+      if (marker.complete) {
+        this.#acted(() => this.complete());
+        if (this.#opened) this.#out.marker({ kind: "ended", channel: this.context.channel });
+      }
+      this.rows.flush();
+      this.#out.marker(marker);
+      return;
+    }
+    if (!this.#opened) {
+      this.#opened = true;
+      this.#out.marker({ kind: "open", group: this.context.channel.group, channels: [this.context.channel] });
+    }
+    if (this.time === "processing") return;
+    if (rose) this.#rise();
+    this.rows.flush();
+    this.#announce(this.#gate.current);
+    this.#wake();
+  }
+
+  #rise(): void {
+    this.#acted(() => this.fire());
+  }
+
+  #acted(act: () => void): void {
+    this.before = this.watermark;
+    this.watermark = this.#gate.current;
+    act();
+  }
+
+  #announce(time: Watermark): void {
+    if (time > this.#announced) {
+      this.#announced = time;
+      this.#out.marker({ kind: "watermark", channel: this.context.channel, time: this.#announced });
+      this.#idle = false;
+    }
+    if (this.#gate.idle !== this.#idle) {
+      this.#idle = this.#gate.idle;
+      const { channel } = this.context;
+      this.#out.marker(
+        this.#idle ? { kind: "idle", channel } : { kind: "watermark", channel, time: this.#announced },
+      );
+    }
+  }
+
+  /** Sends a record that came too late to the `late` output, or counts it where nobody reads that. */
+  protected late(behind: number): void {
+    const { gauges } = this.context;
+    if (behind > gauges.maxLateness) gauges.maxLateness = behind;
+    if (!this.context.isRead("late")) return this.context.dropped("late", 1);
+    const { batch, index } = this.view;
+    this.context.output("late").batch(selectRecords(batch, batch.values, [index]));
+  }
+}

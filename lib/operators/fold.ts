@@ -1,0 +1,102 @@
+/**
+ * What a stateful operator does with the records of a key: the one form that user reducers, aggregate functions and element
+ * lists are brought into.
+ *
+ * @module
+ */
+import type { AggregateFunction } from "../aggregate/function.ts";
+import { copyValue } from "../value.ts";
+import type { RecordContext, WindowOfRow } from "../record.ts";
+
+/** A fold over records. */
+export interface Fold<Acc = unknown> {
+  create(): Acc;
+  /** Adds a record; may change and return `acc`. An `add` that throws has changed nothing. */
+  add(acc: Acc, value: unknown, timestamp: number, sequence: number, record: RecordContext): Acc;
+  /** Everything in both; `a` came first. May change `a`, never `b`. Missing: only whole records can be added. */
+  merge?(a: Acc, b: Acc): Acc;
+  /** What goes out. Shares nothing changeable with the accumulator. */
+  result(acc: Acc): unknown;
+}
+
+/** Makes the value of a row: the default is the result itself. */
+export type RowShape = (result: unknown, key: unknown, window: WindowOfRow | undefined) => unknown;
+
+/** The fold of an aggregate function. */
+export function aggregateFold(fn: AggregateFunction<unknown, unknown, unknown>): Fold {
+  return {
+    create: () => fn.create(),
+    add: (acc, value, timestamp, sequence) => fn.add(acc, value, timestamp, sequence),
+    merge: (a, b) => fn.merge(a, b),
+    result: (acc) => fn.result(acc),
+  };
+}
+
+/** The fold of a reducer that starts from `undefined`. It cannot be merged, unless the user says how. */
+export function reduceFold(
+  reduce: (acc: unknown, value: unknown, record: RecordContext) => unknown,
+  merge?: (a: unknown, b: unknown) => unknown,
+): Fold {
+  return {
+    create: () => undefined,
+    add: (acc, value, _timestamp, _sequence, record) => reduce(acc, value, record),
+    ...(merge === undefined ? {} : {
+      merge: (a: unknown, b: unknown) => a === undefined ? copyValue(b) : b === undefined ? a : merge(a, copyValue(b)),
+    }),
+    result: copyValue,
+  };
+}
+
+/** An element of a window, as a window function sees it. */
+export interface Element<T = unknown> {
+  readonly value: T;
+  readonly timestamp: number;
+}
+interface Arrived extends Element {
+  readonly sequence: number;
+}
+
+/** Keeps all elements, in order of arrival, for a function that wants them together. */
+export function elementsFold(finish: (elements: readonly Element[]) => unknown): Fold<readonly Arrived[]> {
+  return {
+    create: () => [],
+    add: (acc, value, timestamp, sequence) => {
+      (acc as Arrived[]).push({ value, timestamp, sequence });
+      return acc;
+    },
+    merge: (a, b) => [...a, ...b].sort((x, y) => x.sequence - y.sequence),
+    result: (acc) => finish(acc.map(({ value, timestamp }) => ({ value: copyValue(value), timestamp }))),
+  };
+}
+
+/**
+ * A mergeable form of a fold that is not: it keeps the elements and folds them when asked. For windows that merge (sessions) or
+ * share pieces; costs memory a record.
+ */
+export function bufferedFold(fold: Fold): Fold<readonly Buffered[]> {
+  return {
+    create: () => [],
+    add: (acc, value, timestamp, sequence, record) => {
+      const { key, headers, source, split, offset, window } = record;
+      (acc as Buffered[]).push({
+        value,
+        sequence,
+        record: { key, timestamp, headers, source, split, offset, window },
+      });
+      return acc;
+    },
+    merge: (a, b) => [...a, ...b].sort((x, y) => x.sequence - y.sequence),
+    result: (acc) => {
+      let result = fold.create();
+      for (const { value, sequence, record } of acc) {
+        result = fold.add(result, copyValue(value), record.timestamp, sequence, record);
+      }
+      return fold.result(result);
+    },
+  };
+}
+interface Buffered {
+  readonly value: unknown;
+  readonly sequence: number;
+  readonly record: RecordContext;
+}

@@ -1,0 +1,170 @@
+/**
+ * Windows of fixed extent, one accumulator per key and window: tumbling windows, and sliding ones whose accumulators cannot be
+ * merged (or that give early rows).
+ *
+ * F1 One row per key and window when it closes; one more for every record accepted after that, within the allowed lateness.
+ * F2 A record goes into those of its windows that are still open; when none is, it is late.
+ * F3 Windows close in the order of their ends.
+ *
+ * @module
+ */
+import { keyIdentity } from "../../key.ts";
+import type { RecordContext, Watermark, WindowOfRow } from "../../record.ts";
+import type { OperatorContext } from "../../runtime/operator.ts";
+import type { PaneWindows } from "../../window/assigner.ts";
+import { EventTimeOperator } from "../event_time_operator.ts";
+import { type WindowSettings, windowOfRow } from "./settings.ts";
+
+/** A key in a window. */
+interface Cell {
+  readonly key: unknown;
+  acc: unknown;
+  /** Records since the last row, where a trigger counts them. */
+  fresh: number;
+}
+
+interface Window {
+  readonly row: WindowOfRow;
+  readonly end: number;
+  /** Event time at which its state goes. */
+  readonly gone: number;
+  readonly cells: Map<unknown, Cell>;
+  closed: boolean;
+}
+
+/** Runs tumbling and sliding windows. */
+export class FixedWindowOperator extends EventTimeOperator {
+  /** Open and not yet forgotten windows by start. */
+  readonly #windows = new Map<number, Window>();
+  /** Least end of a window that has not closed, or least time at which one is forgotten. */
+  #due = Infinity;
+  // The window looked up last (tumbling): nearly always the next record's too.
+  #lastPane = NaN;
+  #lastWindow: Window | undefined;
+  #earlyAt = Infinity;
+
+  constructor(
+    private readonly windows: PaneWindows,
+    private readonly settings: WindowSettings,
+    context: OperatorContext,
+  ) {
+    super(context, settings.time);
+  }
+
+  protected override record(value: unknown, record: RecordContext, timestamp: number, own: Watermark): void {
+    const { windows } = this;
+    const pane = windows.paneStart(timestamp);
+    if (windows.single) {
+      const window = pane === this.#lastPane && this.#lastWindow!.gone > own && this.#lastWindow!.gone > this.watermark
+        ? this.#lastWindow!
+        : this.#single(pane, own);
+      if (window === undefined) {
+        this.late(Math.max(own, this.watermark) - windows.windowEnd(pane));
+        return;
+      }
+      this.#add(window, value, record, timestamp, own);
+      return;
+    }
+    let taken = false, end = NaN;
+    for (let start = windows.firstWindow(pane); start <= pane; start = windows.nextWindow(start)) {
+      const window = this.#open(start, own);
+      end = windows.windowEnd(start);
+      if (window === undefined) continue;
+      taken = true;
+      this.#add(window, value, record, timestamp, own);
+    }
+    if (!taken) this.late(Math.max(own, this.watermark) - end);
+  }
+
+  #single(pane: number, own: Watermark): Window | undefined {
+    const window = this.#open(pane, own);
+    if (window === undefined) return undefined;
+    this.#lastPane = pane;
+    return this.#lastWindow = window;
+  }
+
+  /** The window starting at `start`; undefined where it is too late for it. */
+  #open(start: number, own: Watermark): Window | undefined {
+    const known = this.#windows.get(start);
+    const end = known?.end ?? this.windows.windowEnd(start);
+    const gone = end + this.settings.allowedLateness;
+    if (own >= gone || this.watermark >= gone) return undefined;
+    if (known !== undefined) return known;
+    const row = windowOfRow(start, end, this.settings.timezone);
+    // Nobody was in it when its end passed, so nothing has been given for it.
+    const window: Window = { row, end, gone, cells: new Map(), closed: this.watermark >= end };
+    this.#windows.set(start, window);
+    this.#due = Math.min(this.#due, window.closed ? gone : end);
+    return window;
+  }
+
+  #add(window: Window, value: unknown, record: RecordContext, timestamp: number, own: Watermark): void {
+    const { fold, trigger } = this.settings;
+    const identity = keyIdentity(record.key);
+    let cell = window.cells.get(identity);
+    if (cell === undefined) {
+      const acc = fold.add(fold.create(), value, timestamp, this.sequence, record);
+      cell = { key: record.key, acc, fresh: 0 };
+      window.cells.set(identity, cell);
+      this.context.gauges.stateEntries++;
+    } else cell.acc = fold.add(cell.acc, value, timestamp, this.sequence, record);
+    if (window.closed) this.#emit(window, cell, own);
+    else if (trigger !== undefined) this.#trigger(window, cell);
+  }
+
+  #emit(window: Window, cell: Cell, watermark: Watermark): void {
+    const { fold, rows } = this.settings;
+    for (const row of rows(fold.result(cell.acc), cell.key, window.row)) {
+      this.rows.add(row, cell.key, window.end - 1, watermark, window.row);
+    }
+  }
+
+  protected override fire(): void {
+    if (this.watermark < this.#due) return;
+    const due = [...this.#windows.values()].filter((window) => window.end <= this.watermark)
+      .sort((a, b) => a.end - b.end);
+    for (const window of due) {
+      if (!window.closed) {
+        window.closed = true;
+        for (const cell of window.cells.values()) this.#emit(window, cell, this.before);
+      }
+      if (window.gone > this.watermark) continue;
+      this.#windows.delete(window.row.start);
+      this.context.gauges.stateEntries -= window.cells.size;
+      if (window === this.#lastWindow) this.#lastPane = NaN;
+    }
+    this.#due = Infinity;
+    for (const { closed, end, gone } of this.#windows.values()) this.#due = Math.min(this.#due, closed ? gone : end);
+  }
+
+  #trigger(window: Window, cell: Cell): void {
+    const { early, every } = this.settings.trigger!;
+    cell.fresh++;
+    if (every !== undefined && cell.fresh >= every) this.#early(window, cell);
+    else if (early !== undefined && this.#earlyAt === Infinity) this.#earlyAt = this.context.clock.now() + early;
+  }
+
+  #early(window: Window, cell: Cell): void {
+    const { fold, rows, trigger } = this.settings;
+    const row: WindowOfRow = { ...window.row, early: true };
+    // Its time is inside the window, but never behind what the channel has promised.
+    for (const value of rows(fold.result(cell.acc), cell.key, row)) {
+      this.rows.add(value, cell.key, window.end - 1, this.before, row);
+    }
+    cell.fresh = 0;
+    if (trigger!.purge) cell.acc = fold.create();
+  }
+
+  protected override onClock(now: number): void {
+    if (now < this.#earlyAt) return;
+    this.#earlyAt = Infinity;
+    for (const window of this.#windows.values()) {
+      if (window.closed) continue;
+      for (const cell of window.cells.values()) if (cell.fresh > 0) this.#early(window, cell);
+    }
+  }
+
+  protected override nextDue(): number {
+    return this.time === "processing" ? Math.min(this.#due, this.#earlyAt) : this.#earlyAt;
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * A plan as data and as text.
+ *
+ * @module
+ */
+import { formatDuration } from "../duration.ts";
+import type { GraphNode } from "./graph.ts";
+import { outputName, type Plan } from "./plan.ts";
+
+/** A part of the pipeline. */
+export interface NodeDescription {
+  readonly id: string;
+  readonly kind: GraphNode["kind"];
+  readonly type: string;
+  readonly label?: string;
+  /** Outputs read, as `id` or `id.output`. */
+  readonly from: readonly string[];
+  readonly stage: string;
+  readonly onError: string;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** A pipeline as data. */
+export interface Description {
+  readonly name: string;
+  readonly nodes: readonly NodeDescription[];
+  readonly stages: readonly {
+    readonly id: string;
+    readonly kind: string;
+    readonly instances: number;
+    readonly nodes: readonly string[];
+  }[];
+  readonly edges: readonly { readonly name: string; readonly from: string; readonly to: string }[];
+  readonly guarantee: Guarantee;
+}
+
+/** What a crash does to the output. */
+export interface Guarantee {
+  readonly level: "at-most-once" | "at-least-once" | "exactly-once";
+  readonly reason: string;
+}
+
+/** The plan as data. */
+export function describePlan(name: string, plan: Plan): Description {
+  return {
+    name,
+    nodes: plan.nodes.map((node) => ({
+      id: node.id,
+      kind: node.kind,
+      type: node.type,
+      ...(node.label === undefined ? {} : { label: node.label }),
+      from: node.inputs.map(outputName),
+      stage: plan.stageOf(node).id,
+      onError: node.onError,
+      config: configOf(node),
+    })),
+    stages: plan.stages.map(({ id, kind, instances, nodes }) => ({
+      id,
+      kind,
+      instances,
+      nodes: nodes.map((node) => node.id),
+    })),
+    edges: plan.edges.map(({ name, from, to }) => ({ name, from: from.id, to: to.id })),
+    guarantee: GUARANTEE,
+  };
+}
+
+/** Without checkpoints there is one guarantee. */
+const GUARANTEE: Guarantee = {
+  level: "at-most-once",
+  reason: "there is no checkpointing: after a crash the sources start again as configured, and state is lost",
+};
+
+function configOf(node: GraphNode): Readonly<Record<string, unknown>> {
+  if (node.kind === "keyBy") return { partitions: node.partitions, ...node.config };
+  if (node.kind === "operator" && node.parallelism > 1) return { parallelism: node.parallelism, ...node.config };
+  if (node.kind === "source") return { ...node.config, watermarks: node.watermarks.name };
+  return node.config;
+}
+
+/** The plan as text. */
+export function explainPlan(name: string, plan: Plan): string {
+  const lines = [`pipeline ${name}`, ""];
+  for (const stage of plan.stages) {
+    const times = stage.instances === 1
+      ? ""
+      : stage.kind === "keyed"
+      ? `, ${stage.instances} partitions`
+      : `, ${stage.instances} instances`;
+    lines.push(`stage ${stage.id} (${stage.kind}${times})`);
+    for (const node of stage.nodes) {
+      const from = node.inputs.map(outputName).join(", ");
+      const label = node.label === undefined ? "" : ` "${node.label}"`;
+      lines.push(`  ${node.id}${label}: ${node.type}${settings(node)}${from === "" ? "" : `  <- ${from}`}`);
+    }
+  }
+  lines.push("", "edges");
+  for (const edge of plan.edges) lines.push(`  ${edge.name}`);
+  lines.push("", `guarantee: ${GUARANTEE.level}: ${GUARANTEE.reason}`);
+  for (const note of notes(plan)) lines.push(`note: ${note}`);
+  return lines.join("\n");
+}
+
+function settings(node: GraphNode): string {
+  const shown = Object.entries(configOf(node)).map(([key, value]) => {
+    const isTime = typeof value === "number" && ["allowedLateness", "ttl", "per"].includes(key);
+    return `${key} ${isTime ? formatDuration(value) : typeof value === "string" ? value : JSON.stringify(value)}`;
+  });
+  if (node.onError !== "fail") shown.push(`on error ${node.onError}`);
+  return shown.length === 0 ? "" : ` (${shown.join(", ")})`;
+}
+
+function notes(plan: Plan): string[] {
+  const found: string[] = [];
+  for (const stage of plan.stages) {
+    if (stage.kind === "stateless" && stage.instances > 1) {
+      found.push(`stage "${stage.id}" has ${stage.instances} instances: order is not kept through it`);
+    }
+  }
+  for (const node of plan.nodes) {
+    if (node.kind !== "operator") continue;
+    if (node.config["keeps"] === "records") {
+      found.push(`"${node.id}" keeps every record of an open session: give its reduce a \`merge\` to keep one result instead`);
+    }
+    const late = node.config["window"] !== undefined &&
+      !plan.nodes.some((n) => n.inputs.some((i) => i.node === node && i.output === "late"));
+    if (late) found.push(`"${node.id}": records that come too late are dropped and counted; nobody reads its late output`);
+  }
+  return found;
+}

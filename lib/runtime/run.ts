@@ -1,0 +1,142 @@
+/**
+ * One run of a plan, from opening to the last close.
+ *
+ * L1 Sinks open before sources, and nothing is read before all are open.
+ * L2 The first error ends the run: edges are aborted, everything opened is closed, and that error is the result.
+ * L3 `stop` ends the sources; what was read drains. Past the shutdown timeout the rest is aborted, and the stages that were
+ *    still at work are named.
+ * L4 The end of input closes windows; a stop does not.
+ *
+ * @module
+ */
+import type { Alarm } from "../clock.ts";
+import { asError, MailerError, ShutdownTimeoutError } from "../errors.ts";
+import type { Plan } from "../plan/plan.ts";
+import { Instance, type InstanceOptions } from "./instance.ts";
+import type { Task } from "./stage.ts";
+
+/** Settings of a run. */
+export interface RunOptions extends Omit<InstanceOptions, "signal"> {
+  /** How long draining may take after a stop, ms. */
+  readonly shutdownTimeout: number;
+}
+
+/** How far a run is. */
+export type RunPhase = "starting" | "running" | "stopping" | "finished" | "stopped" | "failed";
+
+/** How long a close may take once the run has been aborted, ms. */
+const ABORTED_CLOSE_MS = 1000;
+
+/** A run under way. */
+export class Run {
+  readonly instance: Instance;
+  /** Resolves when everything is closed; rejects with the error that ended the run. */
+  readonly done: Promise<void>;
+  /** Resolves when everything is open and records begin to flow; rejects as `done` when that fails. */
+  readonly running: Promise<void>;
+  readonly startedAt: number;
+  phase: RunPhase = "starting";
+  readonly #options: RunOptions;
+  readonly #abort = new AbortController();
+  readonly #aborted = Promise.withResolvers<never>();
+  readonly #started = Promise.withResolvers<void>();
+  readonly #working = new Set<Task>();
+  #deadline: Alarm | undefined;
+  #stopRequested = false;
+  #error: { readonly error: unknown } | undefined;
+
+  constructor(plan: Plan, options: RunOptions) {
+    this.#options = options;
+    this.startedAt = options.clock.now();
+    this.instance = new Instance(plan, { ...options, signal: this.#abort.signal });
+    this.#aborted.promise.catch(() => {});
+    this.#started.promise.catch(() => {});
+    this.running = this.#started.promise;
+    this.done = this.#run();
+    this.done.catch(() => {}); // whoever awaits `done` gets the error; a caller who only watches `phase` must not crash the process
+  }
+
+  /** Reads no more and drains. Calling it again changes nothing. */
+  stop(): void {
+    if (this.#stopRequested || this.#isOver) return;
+    this.#stopRequested = true;
+    this.phase = "stopping";
+    for (const source of this.instance.sources) source.stop();
+    const { clock, shutdownTimeout } = this.#options;
+    this.#deadline = clock.schedule(shutdownTimeout, () => {
+      const stages = [...this.#working].map((task) => task.name);
+      this.#fail(new ShutdownTimeoutError(stages, shutdownTimeout));
+    });
+  }
+
+  /** Gives up at once: nothing drains. */
+  abort(reason: Error = new MailerError("aborted", "the run was aborted")): void {
+    if (!this.#isOver) this.#fail(reason);
+  }
+
+  get #isOver(): boolean {
+    return this.phase === "finished" || this.phase === "stopped" || this.phase === "failed";
+  }
+
+  async #run(): Promise<void> {
+    const { sources, sinks, tasks } = this.instance;
+    try {
+      for (const part of [...sinks, ...sources]) await Promise.race([part.open(), this.#aborted.promise]);
+      if (this.phase === "starting") this.phase = "running";
+      this.#started.resolve();
+      await Promise.race([Promise.all(tasks.map((task) => this.#work(task))), this.#aborted.promise]);
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#deadline?.cancel();
+    await this.#closeAll();
+    if (this.#error !== undefined) {
+      this.phase = "failed";
+      this.#started.reject(this.#error.error);
+      throw this.#error.error;
+    }
+    this.phase = this.#stopRequested ? "stopped" : "finished";
+  }
+
+  async #work(task: Task): Promise<void> {
+    this.#working.add(task);
+    try {
+      await task.run();
+      this.#working.delete(task);
+    } catch (error) {
+      this.#working.delete(task);
+      this.#fail(error);
+      throw error;
+    }
+  }
+
+  /** The first error is the run's; everything that waits is told. */
+  #fail(error: unknown): void {
+    if (this.#error !== undefined) return;
+    this.#error = { error: asError(error) };
+    this.#abort.abort(error);
+    for (const source of this.instance.sources) source.stop();
+    for (const edge of this.instance.edges) edge.abort(error);
+    this.#aborted.reject(error);
+  }
+
+  async #closeAll(): Promise<void> {
+    const parts = [...this.instance.sources, ...this.instance.sinks];
+    const closing = Promise.all(parts.map(async (part) => {
+      try {
+        await part.close();
+      } catch (error) {
+        this.#error ??= { error: asError(error) };
+      }
+    }));
+    if (this.#error === undefined) {
+      await closing;
+      return;
+    }
+    // An aborted part may hang in its close as it hung in its work: it has had its second.
+    const timeUp = Promise.withResolvers<void>();
+    const alarm = this.#options.clock.schedule(ABORTED_CLOSE_MS, timeUp.resolve);
+    await Promise.race([closing, timeUp.promise]);
+    alarm.cancel();
+  }
+}

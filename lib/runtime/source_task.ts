@@ -1,0 +1,352 @@
+/**
+ * Reads one source: gives its records event time and watermarks, watches for idle splits, and feeds the stages behind it.
+ *
+ * T1 A split is idle only when fetches for it came back empty for the idle timeout. Time spent waiting for room downstream,
+ *    or working, does not count.
+ * T2 A record that cannot be decoded, or has no timestamp, goes to the failure policy in its place among the others.
+ * T3 After `stop` at most the read under way is taken; what was read before goes on downstream, then the end.
+ *
+ * @module
+ */
+import type { Clock } from "../clock.ts";
+import type { ReadFailure, RecordsRead, Source, SourceContext, SourceRead, SourceReader } from "../connector.ts";
+import { MailerError } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import { Batch, type Channel, type Origin, RecordView } from "../record.ts";
+import type { OperatorCounters, SplitStatus, StageTimes } from "./counters.ts";
+import type { EdgeItem } from "./edge.ts";
+import type { FailureHandler } from "./failure.ts";
+import { yieldToEventLoop } from "./scheduling.ts";
+import type { StageOutputs } from "./outputs.ts";
+import type { Task } from "./stage.ts";
+import { EventTime, type TimestampOf, type WatermarkStrategy } from "./watermarks.ts";
+
+/** What a source task needs to know of its place in the run. */
+export interface SourceTaskOptions {
+  readonly id: string;
+  readonly source: Source;
+  readonly group: number;
+  readonly timestamp: TimestampOf<unknown> | undefined;
+  readonly watermarks: WatermarkStrategy;
+  readonly batchSize: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly counters: OperatorCounters;
+  readonly times: StageTimes;
+  readonly outputs: StageOutputs;
+  /** Hands a batch to the outboxes of its readers. */
+  readonly emit: (batch: Batch) => void;
+  readonly failed: FailureHandler;
+  /** Called for every split that appears. */
+  readonly onSplit: (status: SplitStatus) => void;
+}
+
+/** Longest stretch of work, in ms, before timers and signals get their turn. */
+const LONGEST_TURN_MS = 8;
+
+class SplitState {
+  readonly channel: Channel;
+  readonly eventTime: EventTime;
+  readonly status: SplitStatus;
+  /** Waiting time at which fetches began to come back empty. */
+  emptySince: number | undefined;
+  announced = -Infinity;
+
+  constructor(source: string, split: string, group: number, strategy: WatermarkStrategy) {
+    this.channel = { group, name: `${source}/${split}` };
+    this.eventTime = new EventTime(strategy);
+    this.status = { source, split, offset: undefined, watermark: -Infinity, idle: false, ended: false };
+  }
+}
+
+/** The running source. */
+export class SourceTask implements Task {
+  readonly name: string;
+  readonly #options: SourceTaskOptions;
+  readonly #outputs: StageOutputs;
+  readonly #stop = new AbortController();
+  readonly #splits = new Map<string, SplitState>();
+  readonly #view = new RecordView();
+  #reader: SourceReader | undefined;
+  #lastTurn = 0;
+
+  constructor(options: SourceTaskOptions) {
+    this.name = options.id;
+    this.#options = options;
+    this.#outputs = options.outputs;
+  }
+
+  /** Reads no more: what has been read drains, and the edges get their end. */
+  stop(): void {
+    this.#stop.abort(new MailerError("stopped", `source "${this.name}" was stopped`));
+  }
+
+  get progress(): { readonly done: number; readonly total: number } | undefined {
+    return this.#reader?.progress?.();
+  }
+
+  /** Opens the reader. Called once, before `run`, when every sink is open. */
+  async open(): Promise<void> {
+    const { id, source, batchSize, clock, logger } = this.#options;
+    const context: SourceContext = {
+      id,
+      batchSize,
+      clock,
+      logger,
+      signal: this.#stop.signal,
+      restored: undefined,
+    };
+    this.#reader = await source.open(context);
+  }
+
+  async close(): Promise<void> {
+    const reader = this.#reader;
+    this.#reader = undefined;
+    await reader?.close();
+  }
+
+  async run(): Promise<void> {
+    const reader = this.#reader!;
+    this.#lastTurn = this.#options.clock.monotonic();
+    this.#addSplits(reader.splits);
+    await this.#outputs.write();
+    let complete = false;
+    while (!this.#stop.signal.aborted) {
+      const found = reader.read();
+      const read = found instanceof Promise ? await this.#wait(found) : found;
+      if (read === undefined) break;
+      if (read.kind === "end") {
+        complete = true;
+        break;
+      }
+      this.#take(read);
+      const full = this.#outputs.write();
+      if (full !== undefined) await full;
+      if (this.#options.clock.monotonic() - this.#lastTurn >= LONGEST_TURN_MS) await this.#giveWay();
+    }
+    this.#marker({ kind: "end", complete });
+    await this.#outputs.write();
+  }
+
+  /** Waits for a read. Undefined when it was given up because of a stop. */
+  async #wait(pending: Promise<SourceRead>): Promise<SourceRead | undefined> {
+    const { clock, times, watermarks } = this.#options;
+    const since = clock.monotonic();
+    const only = this.#onlyOpenSplit();
+    // A reader of one split that waits is a fetch that comes back empty; readers of several say so split by split.
+    const alarm = watermarks.idleTimeout === undefined || only === undefined || only.status.idle
+      ? undefined
+      : clock.schedule(watermarks.idleTimeout, () => {
+        this.#setIdle(only);
+        this.#outputs.write()?.catch(() => {}); // an edge refuses only when the run has ended: its error is the run's
+      });
+    try {
+      return await pending;
+    } catch (error) {
+      if (this.#stop.signal.aborted) return undefined;
+      throw error;
+    } finally {
+      alarm?.cancel();
+      times.idle += clock.monotonic() - since;
+    }
+  }
+
+  #take(read: SourceRead): void {
+    const { clock, times } = this.#options;
+    const started = clock.monotonic();
+    switch (read.kind) {
+      case "records":
+        this.#records(read);
+        break;
+      case "empty":
+        this.#empty(this.#split(read.split));
+        break;
+      case "added":
+        this.#addSplits(read.splits);
+        break;
+      case "ended": {
+        const split = this.#split(read.split);
+        split.status.ended = true;
+        this.#marker({ kind: "ended", channel: split.channel });
+        break;
+      }
+      case "end":
+        break;
+    }
+    times.busy += clock.monotonic() - started;
+  }
+
+  #records(read: RecordsRead): void {
+    const { id, counters, timestamp: timestampOf } = this.#options;
+    const split = this.#split(read.split);
+    split.emptySince = undefined;
+    split.status.idle = false;
+    const count = read.values.length;
+    counters.recordsIn += count + (read.failures?.length ?? 0);
+    const origin: Origin & { timestamps: Float64Array; watermarks: Float64Array } = {
+      channel: split.channel,
+      source: id,
+      split: read.split,
+      timestamps: read.timestamps ?? new Float64Array(count),
+      watermarks: new Float64Array(count),
+      firstOffset: read.firstOffset,
+      offsets: read.offsets,
+      headers: read.headers,
+      keys: read.keys,
+      texts: read.texts,
+      windows: undefined,
+      bytes: read.bytes ?? 0,
+    };
+    let batch = new Batch(read.values, origin);
+    if (timestampOf === undefined && read.timestamps === undefined) {
+      split.eventTime.stampAll(this.#options.clock.now(), origin.timestamps, origin.watermarks);
+    } else {
+      if (timestampOf !== undefined) batch = this.#extract(batch, timestampOf);
+      this.#stamp(split, batch);
+    }
+    const last = batch.length === 0 ? undefined : batch.offset(batch.length - 1);
+    if (last !== undefined) split.status.offset = last;
+    if (read.failures === undefined) this.#options.emit(batch);
+    else this.#withFailures(batch, read.failures, split);
+    this.#announce(split);
+  }
+
+  /** Sets the timestamps from the values. Records without one go to the failure policy, and are not in the batch any more. */
+  #extract(batch: Batch, timestampOf: TimestampOf<unknown>): Batch {
+    const { values, origin } = batch, view = this.#view;
+    view.batch = batch;
+    let bad: Map<number, unknown> | undefined;
+    for (let i = 0; i < values.length; i++) {
+      view.index = i;
+      try {
+        const timestamp = timestampOf(values[i], view);
+        if (!(Math.abs(timestamp) <= 8.64e15)) throw noTimestamp(timestamp);
+        origin.timestamps[i] = timestamp;
+      } catch (error) {
+        (bad ??= new Map()).set(i, error);
+      }
+    }
+    if (bad === undefined) return batch;
+    const rows = Int32Array.from(values.keys()).filter((i) => !bad.has(i));
+    const kept = new Batch(Array.from(rows, (i) => values[i]), origin, rows);
+    for (const [index, error] of bad) this.#options.failed(batch, index, error);
+    return kept;
+  }
+
+  #stamp(split: SplitState, batch: Batch): void {
+    const { origin, rows } = batch;
+    if (rows === undefined) return split.eventTime.stamp(batch.values, origin.timestamps, origin.watermarks);
+    // Some rows are gone: stamp the others, and put the columns back in their places.
+    const timestamps = Float64Array.from(rows, (row) => origin.timestamps[row]!);
+    const watermarks = new Float64Array(rows.length);
+    split.eventTime.stamp(batch.values, timestamps, watermarks);
+    rows.forEach((row, i) => origin.watermarks[row] = watermarks[i]!);
+  }
+
+  /** Emits the batch with the failures of its read in their places. */
+  #withFailures(batch: Batch, failures: readonly ReadFailure[], split: SplitState): void {
+    let from = 0;
+    for (const failure of failures) {
+      const next = batch.rows === undefined ? failure.before : batch.rows.findIndex((row) => row >= failure.before);
+      const to = next === -1 ? batch.length : next;
+      if (to > from) {
+        this.#options.emit(slice(batch, from, to));
+        from = to;
+      }
+      this.#options.failed(this.#failed(failure, split), 0, failure.error);
+    }
+    if (batch.length > from) this.#options.emit(slice(batch, from, batch.length));
+  }
+
+  #failed(failure: ReadFailure, split: SplitState): Batch {
+    return new Batch<unknown>([failure.text], {
+      channel: split.channel,
+      source: split.status.source,
+      split: split.status.split,
+      timestamps: Float64Array.of(NaN),
+      watermarks: Float64Array.of(split.eventTime.current),
+      firstOffset: failure.offset,
+      offsets: undefined,
+      headers: failure.headers === undefined ? undefined : [failure.headers],
+      keys: [failure.key],
+      texts: [failure.text],
+      windows: undefined,
+      bytes: 0,
+    });
+  }
+
+  #empty(split: SplitState): void {
+    const { idleTimeout } = this.#options.watermarks;
+    if (idleTimeout === undefined || split.status.idle) return;
+    const { busy, blocked } = this.#options.times;
+    const waited = this.#options.clock.monotonic() - busy - blocked;
+    split.emptySince ??= waited;
+    if (waited - split.emptySince >= idleTimeout) this.#setIdle(split);
+  }
+
+  #setIdle(split: SplitState): void {
+    split.status.idle = true;
+    this.#marker({ kind: "idle", channel: split.channel });
+  }
+
+  /** Sends the split's watermark on where it has risen. */
+  #announce(split: SplitState): void {
+    const time = split.eventTime.current;
+    if (time <= split.announced) return;
+    split.announced = split.status.watermark = time;
+    this.#marker({ kind: "watermark", channel: split.channel, time });
+  }
+
+  #addSplits(names: readonly string[]): void {
+    const { id, group, watermarks, onSplit } = this.#options;
+    const added: Channel[] = [];
+    for (const name of names) {
+      if (this.#splits.has(name)) {
+        throw new MailerError("duplicate_split", `source "${id}" announced split "${name}" twice`);
+      }
+      const split = new SplitState(id, name, group, watermarks);
+      this.#splits.set(name, split);
+      added.push(split.channel);
+      onSplit(split.status);
+    }
+    this.#marker({ kind: "open", group, channels: added });
+  }
+
+  #split(name: string): SplitState {
+    const split = this.#splits.get(name);
+    if (split === undefined) {
+      throw new MailerError("unknown_split", `source "${this.name}" read from split "${name}", which it never announced`);
+    }
+    return split;
+  }
+
+  #onlyOpenSplit(): SplitState | undefined {
+    let only: SplitState | undefined;
+    for (const split of this.#splits.values()) {
+      if (split.status.ended) continue;
+      if (only !== undefined) return undefined;
+      only = split;
+    }
+    return only;
+  }
+
+  #marker(marker: Exclude<EdgeItem, Batch>): void {
+    this.#outputs.marker(marker);
+  }
+
+  /** Lets timers, signals and sockets have their turn now and then: a fast source would keep them waiting for ever. */
+  async #giveWay(): Promise<void> {
+    await yieldToEventLoop();
+    this.#lastTurn = this.#options.clock.monotonic();
+  }
+}
+
+function slice(batch: Batch, from: number, to: number): Batch {
+  const rows = batch.rows?.subarray(from, to) ?? Int32Array.from({ length: to - from }, (_, i) => from + i);
+  return new Batch(batch.values.slice(from, to), batch.origin, rows);
+}
+
+function noTimestamp(found: unknown): MailerError {
+  return new MailerError("no_timestamp", `the record has no timestamp: expected milliseconds since the epoch, got ${String(found)}`);
+}
+

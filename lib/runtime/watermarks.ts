@@ -1,0 +1,137 @@
+/**
+ * How event time and watermarks come out of records.
+ *
+ * M1 The watermark carried by a record is the one that held just before it: the record itself does not move it.
+ * M2 A strategy makes one generator a split (or channel): splits do not know of each other.
+ * M3 A watermark never falls: what a generator says below its last word is ignored.
+ *
+ * @module
+ */
+import { type Duration, parseDuration } from "../duration.ts";
+import { MailerError } from "../errors.ts";
+import type { RecordContext, Watermark } from "../record.ts";
+
+/** Makes the watermark of one split from its records. */
+export interface WatermarkGenerator<T = unknown> {
+  /** Called for each record in order. The watermark that holds after it. */
+  after(timestamp: number, value: T): Watermark;
+}
+
+/** Where watermarks come from. */
+export interface WatermarkStrategy<T = unknown> {
+  readonly name: string;
+  /** Set where the watermark is the greatest timestamp less this bound, ms: the common case, taken without calls. */
+  readonly bound?: number;
+  generator(): WatermarkGenerator<T>;
+  /** After this long without a record (of empty fetches, never of being busy) a split is idle, ms. */
+  readonly idleTimeout?: number;
+}
+
+/** Settings every strategy takes. */
+export interface WatermarkOptions {
+  /** After this long of empty fetches a split is idle and holds no watermark back. Default: never. */
+  readonly idleTimeout?: Duration;
+}
+
+/** Records come at most `bound` out of order: watermark = greatest timestamp − bound. */
+export function boundedOutOfOrderness(bound: Duration, options: WatermarkOptions = {}): WatermarkStrategy<never> {
+  const ms = parseDuration(bound);
+  if (ms < 0) throw new MailerError("invalid_watermark", `the out-of-orderness bound must not be negative, not ${bound}`);
+  return strategy(`bounded(${ms}ms)`, () => {
+    let greatest = -Infinity;
+    return { after: (timestamp) => (timestamp > greatest ? (greatest = timestamp) : greatest) - ms };
+  }, options, ms);
+}
+
+/** Timestamps of a split never fall: watermark = last timestamp. One that does fall anyway is late. */
+export function monotonic(options: WatermarkOptions = {}): WatermarkStrategy<never> {
+  return { ...boundedOutOfOrderness(0, options), name: "monotonic" };
+}
+
+/** Some records say how far event time is: `watermarkOf` gives the watermark, or `undefined` where the record says nothing. */
+export function punctuated<T>(
+  watermarkOf: (value: T, timestamp: number) => Watermark | undefined,
+  options: WatermarkOptions = {},
+): WatermarkStrategy<T> {
+  return strategy<T>("punctuated", () => {
+    let current = -Infinity;
+    return { after: (timestamp, value) => current = Math.max(current, watermarkOf(value, timestamp) ?? -Infinity) };
+  }, options);
+}
+
+/** Watermarks of your own making. `create` is called once a split. */
+export function customWatermarks<T>(
+  create: () => WatermarkGenerator<T>,
+  options: WatermarkOptions = {},
+): WatermarkStrategy<T> {
+  return strategy<T>("custom", create, options);
+}
+
+function strategy<T>(
+  name: string,
+  generator: () => WatermarkGenerator<T>,
+  options: WatermarkOptions,
+  bound?: number,
+): WatermarkStrategy<T> {
+  const idleTimeout = options.idleTimeout === undefined ? undefined : parseDuration(options.idleTimeout);
+  if (idleTimeout !== undefined && !(idleTimeout > 0)) {
+    throw new MailerError("invalid_watermark", `the idle timeout must be more than 0, not ${options.idleTimeout}`);
+  }
+  return {
+    name,
+    generator,
+    ...(bound === undefined ? {} : { bound }),
+    ...(idleTimeout === undefined ? {} : { idleTimeout }),
+  };
+}
+
+/** Event time of a record, ms since the epoch. */
+export type TimestampOf<T> = (value: T, record: RecordContext) => number;
+
+/** Gives the records of one channel their timestamps and watermarks. */
+export class EventTime<T = unknown> {
+  /** The watermark that holds now. */
+  current: Watermark = -Infinity;
+  #greatest = -Infinity;
+  readonly #bound: number | undefined;
+  readonly #generator: WatermarkGenerator<T>;
+
+  constructor(strategy: WatermarkStrategy<T>) {
+    this.#bound = strategy.bound;
+    this.#generator = strategy.generator();
+  }
+
+  /** Fills `watermarks[i]` with what held before record `i`, and moves on over all `timestamps`. */
+  stamp(values: readonly T[], timestamps: Float64Array, watermarks: Float64Array): void {
+    if (this.#bound !== undefined) return this.#stampBounded(timestamps, watermarks, this.#bound);
+    for (let i = 0; i < timestamps.length; i++) {
+      watermarks[i] = this.current;
+      const next = this.#generator.after(timestamps[i]!, values[i]!);
+      if (next > this.current) this.current = next;
+    }
+  }
+
+  /** All records have the time `now`: the time of reading. */
+  stampAll(now: number, timestamps: Float64Array, watermarks: Float64Array): void {
+    timestamps.fill(now);
+    watermarks.fill(this.current);
+    if (now > this.#greatest) {
+      this.#greatest = now;
+      this.current = now - (this.#bound ?? 0);
+    }
+  }
+
+  #stampBounded(timestamps: Float64Array, watermarks: Float64Array, bound: number): void {
+    let greatest = this.#greatest, current = this.current;
+    for (let i = 0; i < timestamps.length; i++) {
+      watermarks[i] = current;
+      const timestamp = timestamps[i]!;
+      if (timestamp > greatest) {
+        greatest = timestamp;
+        current = timestamp - bound;
+      }
+    }
+    this.#greatest = greatest;
+    this.current = current;
+  }
+}

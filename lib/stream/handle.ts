@@ -1,0 +1,97 @@
+/**
+ * A pipeline under way, as its owner sees it.
+ *
+ * @module
+ */
+import type { Run, RunPhase } from "../runtime/run.ts";
+
+/** How a run stands. */
+export interface RunStatus {
+  readonly name: string;
+  readonly phase: RunPhase;
+  readonly startedAt: number;
+  /** Records read by all sources. */
+  readonly recordsIn: number;
+  /** Records written by all sinks, dead letters apart. */
+  readonly recordsOut: number;
+  readonly deadLetters: number;
+  /** Records left out on purpose, by operator and reason. */
+  readonly dropped: readonly { readonly operator: string; readonly reason: string; readonly count: number }[];
+  /** How much of a bounded input is read, where all sources know. */
+  readonly progress: { readonly done: number; readonly total: number } | undefined;
+  /** The least watermark of all splits that are neither idle nor ended; undefined where none has any. */
+  readonly watermark: number | undefined;
+}
+
+/** Controls one run. */
+export class RunHandle {
+  readonly #run: Run;
+  readonly #name: string;
+  readonly #deadLetterSink: string | undefined;
+
+  /** @ignore Made by an environment. */
+  constructor(name: string, run: Run, deadLetterSink: string | undefined) {
+    this.#name = name;
+    this.#deadLetterSink = deadLetterSink;
+    this.#run = run;
+  }
+
+  /** Resolves when the run is over; rejects with the error that ended it. */
+  get done(): Promise<void> {
+    return this.#run.done;
+  }
+  /** Resolves when everything is open and records flow. */
+  get running(): Promise<void> {
+    return this.#run.running;
+  }
+
+  /** Reads no more, lets what was read drain, closes. Windows that are still open stay unfired. Resolves as `done`. */
+  stop(): Promise<void> {
+    this.#run.stop();
+    return this.#run.done;
+  }
+
+  /** Ends the run at once, without draining. `done` rejects with `reason`. */
+  abort(reason?: Error): void {
+    this.#run.abort(reason);
+  }
+
+  /** How the run stands now. */
+  status(): RunStatus {
+    const { instance, phase, startedAt } = this.#run;
+    const sources = new Set(instance.sources.map((source) => source.name));
+    const sinks = new Set(instance.sinks.map((sink) => sink.name));
+    let recordsIn = 0, recordsOut = 0, deadLetters = 0;
+    const dropped: { operator: string; reason: string; count: number }[] = [];
+    for (const counters of instance.operators) {
+      if (sources.has(counters.id)) recordsIn += counters.recordsIn;
+      if (sinks.has(counters.id) && counters.id !== this.#deadLetterSink) recordsOut += counters.recordsOut;
+      deadLetters += counters.deadLetters;
+      for (const [reason, count] of counters.dropped) dropped.push({ operator: counters.id, reason, count });
+    }
+    const watermarks = instance.splits.filter((split) => !split.idle && !split.ended).map((split) => split.watermark);
+    const least = Math.min(...watermarks);
+    return {
+      name: this.#name,
+      phase,
+      startedAt,
+      recordsIn,
+      recordsOut,
+      deadLetters,
+      dropped,
+      progress: this.#progress(),
+      watermark: Number.isFinite(least) ? least : undefined,
+    };
+  }
+
+  #progress(): { done: number; total: number } | undefined {
+    let done = 0, total = 0;
+    for (const source of this.#run.instance.sources) {
+      const progress = source.progress;
+      if (progress === undefined) return undefined;
+      done += progress.done;
+      total += progress.total;
+    }
+    return { done, total };
+  }
+}

@@ -1,0 +1,377 @@
+/**
+ * Reading of any field: lists, blocks and their rules.
+ *
+ * B1 Every problem of a block is found in one reading: unknown keys, missing fields, values, then rules and checks.
+ * B2 What a rule needs to know and could not be read makes the rule silent: one mistake is one problem.
+ * B3 The form of a block with variants is chosen first, so only that form's fields are spoken of.
+ *
+ * @module
+ */
+import type { AnyFields, Condition, Field, FieldType, Rule } from "./field_type.ts";
+import { type Path, type Place, Problems } from "./problem.ts";
+import {
+  childOf,
+  mismatch,
+  nodeAt,
+  nodeOf,
+  objectOf,
+  type ReadContext,
+  type Site,
+  valueOf,
+} from "./reader.ts";
+import { readScalar, wordsOf } from "./read_scalar.ts";
+import { Secrets } from "./secrets.ts";
+import { didYouMean } from "./suggest.ts";
+import type { DocumentNode, MapNode } from "./yaml.ts";
+import { parseFieldPath } from "./field_path.ts";
+
+/** The value of a field; `undefined` after a problem was reported. */
+export function readField(type: FieldType, site: Site, context: ReadContext): unknown {
+  const { node } = site;
+  switch (type.kind) {
+    case "any":
+      return valueOf(node);
+    case "list":
+      return readList(type, site, context);
+    case "map":
+      return readMap(type, site, context);
+    case "block":
+    case "variants":
+      return node.kind === "map" ? readBlock(type, node, site, context) : mismatch(site, context, "a block");
+    case "from":
+      return readFrom(site, context);
+    case "schema":
+      return readSchema(site, context);
+    default: {
+      if (site.secret && node.kind === "scalar" && node.value !== null) {
+        const shown = typeof node.value === "string" ? node.value : node.raw;
+        context.secrets.add(shown, node.reference?.values);
+      }
+      return readScalar(type, site, context);
+    }
+  }
+}
+
+function readList(type: Extract<FieldType, { kind: "list" }>, site: Site, context: ReadContext): unknown {
+  const { node, path, secret } = site;
+  if (node.kind !== "list") return mismatch(site, context, "a list");
+  if (node.items.length < (type.min ?? 0)) {
+    context.problems.add(node.place, path, "too_few", "expected at least one element, found none");
+    return undefined;
+  }
+  const values = node.items.map((item, i) => {
+    return readField(type.of, { node: item, path: [...path, i], at: item.place, secret }, context);
+  });
+  return values.includes(undefined) ? undefined : values;
+}
+
+function readMap(type: Extract<FieldType, { kind: "map" }>, site: Site, context: ReadContext): unknown {
+  const { node, path, secret } = site;
+  if (node.kind !== "map") return mismatch(site, context, "a block");
+  if (node.entries.length < (type.min ?? 0)) {
+    context.problems.add(site.at, path, "too_few", "expected at least one entry, found none");
+    return undefined;
+  }
+  const entries: [string, unknown][] = [];
+  for (const { key, place, value } of node.entries) {
+    const keyPath = [...path, key];
+    const read = readField(type.of, { node: value, path: keyPath, at: place, secret }, context);
+    if (type.keys === "path" && !isFieldPath(key)) {
+      context.problems.add(place, keyPath, "invalid_path", `"${key}" is no field path`);
+    } else if (read !== undefined) entries.push([key, read]);
+  }
+  return entries.length === node.entries.length ? objectOf(entries) : undefined;
+}
+
+function isFieldPath(text: string): boolean {
+  try {
+    parseFieldPath(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function readFrom(site: Site, context: ReadContext): readonly string[] | undefined {
+  const { node, path } = site;
+  const items = node.kind === "list" ? node.items : [node];
+  if (items.length === 0) return mismatch(site, context, wordsOf({ kind: "from" }));
+  const names: string[] = [];
+  items.forEach((item, i) => {
+    const itemPath = node.kind === "list" ? [...path, i] : path;
+    const name = readScalar({ kind: "text" }, { ...site, node: item, path: itemPath }, context) as
+      | string
+      | undefined;
+    if (name === undefined) return;
+    if (names.includes(name)) {
+      context.problems.add(item.place, itemPath, "duplicate", `"${name}" is already read here`);
+    } else names.push(name);
+  });
+  return names.length === items.length ? names : undefined;
+}
+
+function readSchema(site: Site, context: ReadContext): unknown {
+  const { node, path } = site;
+  if (node.kind === "map") return valueOf(node);
+  if (node.kind === "list" || typeof node.value !== "string" || node.value === "") {
+    return mismatch(site, context, wordsOf({ kind: "schema" }));
+  }
+  if (node.reference?.unset !== true) {
+    context.files.push({ place: node.place, path, file: node.value, use: "schema" });
+  }
+  return node.value;
+}
+
+/** How an unknown key might have been meant, by whoever knows what is around the block. */
+export type Elsewhere = (key: string) => string | undefined;
+
+/** A block that was read field by field. */
+export interface ReadFields {
+  readonly values: Record<string, unknown>;
+  /** Fields that stand in the document, right or wrong. */
+  readonly present: ReadonlySet<string>;
+  /** Fields whose value could not be read, or is not known yet. */
+  readonly unsure: ReadonlySet<string>;
+  readonly complete: boolean;
+}
+
+function readBlock(
+  type: Extract<FieldType, { kind: "block" | "variants" }>,
+  map: MapNode,
+  site: Site,
+  context: ReadContext,
+): unknown {
+  const before = context.problems.size;
+  const form = type.kind === "block"
+    ? { fields: type.fields, rules: [] }
+    : chooseVariant(type, map, site, context);
+  if (form === undefined) return undefined;
+  const read = readFields(form.fields, map, site, context, (key) => {
+    return type.kind === "variants" ? belongsTo(type, key) : undefined;
+  });
+  for (const rule of [...(type.rules ?? []), ...form.rules]) applyRule(rule, read, map, site, context);
+  if (context.problems.size > before || !read.complete) return undefined;
+  if (read.unsure.size === 0) {
+    type.check?.(read.values, (field, code, message, hint) => {
+      const place = field.length === 0 ? site.at : nodeAt(map, field)?.place ?? site.at;
+      context.problems.add(place, [...site.path, ...field], code, message, hint);
+    });
+  }
+  if (context.problems.size > before) return undefined;
+  return type.finish === undefined ? read.values : type.finish(read.values);
+}
+
+type Variants = Extract<FieldType, { kind: "variants" }>;
+
+function chooseVariant(
+  type: Variants,
+  map: MapNode,
+  site: Site,
+  context: ReadContext,
+): { readonly fields: AnyFields; readonly rules: readonly Rule[] } | undefined {
+  const chooser = chooserOf(type), path = [...site.path, type.by];
+  const node = childOf(map, type.by);
+  let name = type.default;
+  if (node !== undefined) {
+    if (node.kind === "scalar" && node.reference?.unset === true) {
+      return reportOpenChoice(node, path, context);
+    }
+    name = readScalar(chooser, { node, path, at: site.at, secret: false }, context) as string | undefined;
+  } else if (name === undefined) {
+    const hint = `one of: ${Object.keys(type.variants).join(", ")}`;
+    context.problems.add(site.at, path, "missing", `needs ${type.by}`, hint);
+  }
+  if (name === undefined) return undefined;
+  const variant = type.variants[name]!;
+  const by: Field = {
+    type: chooser,
+    summary: type.summary,
+    ...(type.default === undefined ? {} : { default: type.default }),
+  };
+  return { fields: { [type.by]: by, ...type.common, ...variant.fields }, rules: variant.rules ?? [] };
+}
+
+/** With unset names allowed to pass, a form that hangs on one is still a problem: nothing else could be checked. */
+export function reportOpenChoice(node: DocumentNode, path: Path, context: ReadContext): undefined {
+  if (!context.allowUnset) return; // reported already, with the name
+  context.problems.add(
+    node.place,
+    path,
+    "unset_variable",
+    "the form of this block hangs on a name that is not set",
+  );
+}
+
+function chooserOf(type: Variants): Extract<FieldType, { kind: "enum" }> {
+  return { kind: "enum", values: Object.keys(type.variants) };
+}
+
+function belongsTo(type: Variants, key: string): string | undefined {
+  const owners = Object.entries(type.variants).filter(([, variant]) => Object.hasOwn(variant.fields, key));
+  return owners.length === 0
+    ? undefined
+    : `it belongs to ${type.by}: ${owners.map(([name]) => name).join(", ")}`;
+}
+
+/** Reads the fields of a block: unknown keys, missing ones and values. */
+export function readFields(
+  fields: AnyFields,
+  map: MapNode,
+  site: Site,
+  context: ReadContext,
+  elsewhere: Elsewhere = () => undefined,
+): ReadFields {
+  const present = new Set<string>(), unsure = new Set<string>();
+  const values: Record<string, unknown> = {};
+  let complete = true;
+  for (const { key, place } of map.entries) {
+    if (Object.hasOwn(fields, key)) present.add(key);
+    else {
+      const known = Object.keys(fields);
+      const hint = elsewhere(key) ??
+        didYouMean(key, known.filter((name) => childOf(map, name) === undefined));
+      context.problems.add(place, [...site.path, key], "unknown_key", `"${key}" is not known here`, hint);
+      complete = false;
+    }
+  }
+  for (const [name, field] of Object.entries(fields)) {
+    const entry = map.entries.find(({ key }) => key === name);
+    if (entry === undefined) {
+      if (field.required === true) {
+        complete = false;
+        const path = [...site.path, name];
+        context.problems.add(
+          site.at,
+          path,
+          "missing",
+          `needs ${name}: ${wordsOf(field.type)}`,
+          exampleHint(name, field),
+        );
+      } else if (field.default !== undefined) values[name] = defaultOf(field);
+      continue;
+    }
+    const inside: Site = {
+      node: entry.value,
+      path: [...site.path, name],
+      at: entry.place,
+      secret: site.secret || field.secret === true,
+    };
+    const value = readField(field.type, inside, context);
+    if (entry.value.kind === "scalar" && entry.value.reference?.unset === true) unsure.add(name);
+    if (value === undefined) {
+      unsure.add(name);
+      complete = false;
+    } else values[name] = value;
+    if (field.carried === false) {
+      context.uncarried.push({ place: entry.place, path: inside.path, what: name });
+    }
+  }
+  return { values, present, unsure, complete };
+}
+
+function exampleHint(name: string, { example, secret }: Field): string | undefined {
+  if (example === undefined || secret === true) return undefined;
+  return `for example ${name}: ${typeof example === "string" ? example : JSON.stringify(example)}`;
+}
+
+const defaults = new WeakMap<Field, unknown>();
+
+/** The value of a field's default. Defaults are descriptions of ours: one that cannot be read is a defect. */
+export function defaultOf(field: Field): unknown {
+  if (!defaults.has(field)) {
+    const place: Place = { line: 1, column: 1 };
+    const problems = new Problems("default");
+    const context: ReadContext = {
+      problems,
+      secrets: new Secrets(),
+      expressions: [],
+      files: [],
+      uncarried: [],
+      allowUnset: false,
+    };
+    const value = readField(field.type, {
+      node: nodeOf(field.default, place),
+      path: [],
+      at: place,
+      secret: false,
+    }, context);
+    if (problems.size > 0) throw new TypeError(`bad default: ${problems.list((text) => text)[0]!.message}`);
+    defaults.set(field, value);
+  }
+  return defaults.get(field);
+}
+
+/** Applies a rule to what was read. */
+export function applyRule(
+  rule: Rule,
+  read: ReadFields,
+  map: MapNode,
+  site: Site,
+  context: ReadContext,
+): void {
+  const missing = (field: string, message: string, hint?: string) => {
+    context.problems.add(site.at, [...site.path, field], "missing", message, hint);
+  };
+  switch (rule.kind) {
+    case "anyOf":
+      if (!rule.fields.some((field) => read.present.has(field))) {
+        missing(rule.fields[0]!, `needs ${rule.fields.join(" or ")}`);
+      }
+      return;
+    case "oneOf": {
+      const groups = rule.groups.map(({ required, optional = [] }) => ({
+        required,
+        all: [...required, ...optional],
+      }));
+      const touched = groups.filter(({ all }) => all.some((field) => read.present.has(field)));
+      if (touched.length === 0) {
+        const ways = groups.map(({ required }) => required.join(" and "));
+        missing(groups[0]!.required[0]!, `needs ${ways.join(", or ")}`);
+      } else if (touched.length > 1) {
+        const keys = map.entries.filter(({ key }) => touched.some(({ all }) => all.includes(key)));
+        const first = keys[0]!, group = touched.find(({ all }) => all.includes(first.key))!;
+        const other = keys.find(({ key }) => !group.all.includes(key))!;
+        const path = [...site.path, other.key];
+        context.problems.add(
+          other.place,
+          path,
+          "excluded",
+          `"${other.key}" cannot stand beside "${first.key}"`,
+        );
+      } else {
+        for (const field of touched[0]!.required) {
+          if (!read.present.has(field)) {
+            missing(field, `needs ${field} beside ${firstPresent(touched[0]!.all, read)}`);
+          }
+        }
+      }
+      return;
+    }
+    case "requires":
+    case "forbids": {
+      const value = holds(rule.when, read);
+      if (value === undefined) return;
+      const because = rule.because.replace("{value}", String(value));
+      for (const field of rule.fields) {
+        if (rule.kind === "requires" && !read.present.has(field)) missing(field, because);
+        else if (rule.kind === "forbids" && read.present.has(field)) {
+          const { place } = map.entries.find(({ key }) => key === field)!;
+          context.problems.add(place, [...site.path, field], "excluded", `${field} does not fit: ${because}`);
+        }
+      }
+    }
+  }
+}
+
+function firstPresent(fields: readonly string[], read: ReadFields): string {
+  return fields.find((field) => read.present.has(field))!;
+}
+
+/** The value for which a condition holds; `undefined` where it does not, or where that cannot be told. */
+function holds(when: Condition, read: ReadFields): unknown {
+  if (read.unsure.has(when.field)) return undefined;
+  const value = read.values[when.field];
+  if (value === undefined) return undefined;
+  const fits = when.in !== undefined ? when.in.includes(value) : !when.notIn!.includes(value);
+  return fits ? value : undefined;
+}
