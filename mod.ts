@@ -19,3 +19,4 @@ export {
 } from "./lib/runtime/watermarks.ts";
 export { count as countWindows, global as globalWindows, session, sliding, tumbling } from "./lib/window/mod.ts";
 export * from "./lib/aggregate/mod.ts";
+export * from "./lib/format/mod.ts";

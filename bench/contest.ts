@@ -46,7 +46,7 @@ export async function contest(name: Workload, records: number, runs: number): Pr
     }
   }
   const want = expectedSums(name, records) ?? sides.loop.sums[0]!;
-  const judged = ({ costs, sums }: typeof sides.engine): Side => ({
+  const judged = ({ costs, sums }: { readonly costs: Cost[]; readonly sums: Sums[] }): Side => ({
     costs,
     problems: [...new Set(sums.flatMap((got) => differences(got, want)))],
   });

@@ -16,6 +16,10 @@ export class TimeHeap<T> {
   get earliest(): number {
     return this.#times.length === 0 ? Infinity : this.#times[0]!;
   }
+  /** Whether there is an entry that is due at `now`. */
+  isDue(now: number): boolean {
+    return this.#times.length > 0 && this.#times[0]! <= now;
+  }
   push(time: number, item: T): void {
     const times = this.#times, items = this.#items;
     let at = times.length;

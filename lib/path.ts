@@ -98,27 +98,26 @@ export function formatPath(path: readonly PathPart[]): string {
 /** Compiles the reading of a path. */
 export function getter(path: Path): Getter {
   const [first, second] = path;
-  if (path.every((part) => typeof part === "string" && !RISKY.has(part))) {
-    // No prototype of the usual values has these names: what is found is the value's own.
-    if (path.length === 1) return (value) => isObject(value) ? value[first] : undefined;
-    if (path.length === 2) {
-      return (value) => {
-        if (!isObject(value)) return undefined;
-        const inner = value[first];
-        return isObject(inner) ? inner[second!] : undefined;
-      };
-    }
+  if (path.length === 1) return stepGetter(first);
+  if (path.length === 2 && !RISKY.has(first) && !RISKY.has(second!)) {
+    return (value) => {
+      if (!isObject(value)) return undefined;
+      const inner = value[first];
+      return isObject(inner) ? inner[second!] : undefined;
+    };
   }
-  if (path.length === 1 && typeof first === "string") {
-    return (value) => isPlainObject(value) && Object.hasOwn(value, first) ? value[first] : undefined;
-  }
+  const steps = path.map(stepGetter);
   return (value) => {
-    for (const part of path) {
-      value = partOf(value, part);
-      if (value === undefined) return undefined;
-    }
+    for (let i = 0; i < steps.length && value !== undefined; i++) value = steps[i]!(value);
     return value;
   };
+}
+
+function stepGetter(part: PathPart): Getter {
+  if (typeof part === "number") return (value) => Array.isArray(value) ? value[part] : undefined;
+  // No prototype of the usual values has a name that is not risky: what is found is the value's own.
+  if (!RISKY.has(part)) return (value) => isObject(value) ? value[part] : undefined;
+  return (value) => isPlainObject(value) && Object.hasOwn(value, part) ? value[part] : undefined;
 }
 
 /** What is at `path`, `undefined` if it is missing. For one use; {@link getter} is faster. */

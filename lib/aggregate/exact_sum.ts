@@ -22,7 +22,9 @@ export type Sum = number | bigint | MixedSum;
 
 /** `whole + Σ parts`. The parts do not overlap, smallest first (Shewchuk 1997, "Adaptive precision floating-point arithmetic"). */
 export interface MixedSum {
+  /** Whole numbers beyond 2^53 added up. */
   whole: bigint;
+  /** Doubles that add up to the rest. */
   readonly parts: number[];
 }
 
@@ -86,7 +88,7 @@ export function sumResult(sum: Sum): number | bigint {
   }
   const total = rounded(parts);
   // Whole and within 64 bits is an integer, whatever it is made of.
-  if (Math.abs(total) <= SAFE || Math.abs(total) >= 2 ** 63 || !parts.every(Number.isInteger)) return total;
+  if (Math.abs(total) >= 2 ** 63 || !parts.every(Number.isInteger)) return total;
   return shortened(parts.reduce((whole, part) => whole + BigInt(part), 0n));
 }
 

@@ -54,7 +54,9 @@ export function sum<In = unknown>(field: Field<In>): SteppedFunction<In, Sum, nu
 
 /** What a mean is made of. */
 export interface MeanState {
+  /** Sum of the numbers. */
   sum: Sum;
+  /** How many there are, nulls left out. */
   count: number;
 }
 

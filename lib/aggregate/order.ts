@@ -39,6 +39,7 @@ function codePointRank(unit: number): number {
 
 /** Something of a record, with its place in time. */
 export interface Entry {
+  /** The record's value, or what was read from it. */
   readonly value: unknown;
   /** Event time, ms. */
   readonly timestamp: number;

@@ -11,7 +11,9 @@ import type { SteppedFunction } from "./function.ts";
 
 /** Numbers, of which the first `sorted` are in ascending order. */
 export interface PercentileState {
+  /** All numbers. */
   readonly values: Numeric[];
+  /** How many of them are in order. */
   sorted: number;
 }
 

@@ -27,6 +27,7 @@ export interface TopOptions<In> {
 
 /** A record with what it ranks by; never changed. */
 export interface RankedEntry extends Entry {
+  /** What it ranks by. */
   readonly by: Numeric | string;
 }
 

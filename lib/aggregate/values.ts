@@ -13,8 +13,11 @@ import { type Entry, isBefore } from "./order.ts";
 
 /** An {@link Entry} that its accumulator overwrites. */
 export interface EntryCell {
+  /** The record's value, or what was read from it. */
   value: unknown;
+  /** Event time, ms. */
   timestamp: number;
+  /** Order of arrival. */
   sequence: number;
 }
 

@@ -93,7 +93,7 @@ function plain(x: number, y: number, result: number): number | undefined {
 
 /** How an operator treats exact integers and doubles; `ints` gives nothing where it is not defined. */
 interface Rule {
-  readonly ints: (a: bigint, b: bigint) => bigint | number | undefined;
+  readonly ints: (a: bigint, b: bigint) => bigint | number | Double | undefined;
   readonly doubles: ((a: number, b: number) => number) | undefined;
   readonly words: (x: Kind, y: Kind) => string;
 }
@@ -113,7 +113,8 @@ const MULTIPLY: Rule = {
   words: (x, y) => `cannot multiply ${x} by ${y}`,
 };
 const DIVIDE: Rule = {
-  ints: (a, b) => b === 0n ? undefined : a % b === 0n ? a / b : Number(a / b) + Number(a % b) / Number(b),
+  ints: (a, b) =>
+    b === 0n ? undefined : a % b === 0n ? a / b : toDouble(Number(a / b) + Number(a % b) / Number(b)),
   doubles: (a, b) => a / b,
   words: (x, y) => `cannot divide ${x} by ${y}`,
 };

@@ -5,7 +5,7 @@
  */
 import type { Constant } from "./values.ts";
 
-/** `[start, end)` in the text; `depth` counts the nodes on the longest way down. */
+/** `[start, end)` in the text, brackets around it included; `depth` counts the nodes on the longest way down. */
 interface Place {
   readonly start: number;
   readonly end: number;
@@ -16,8 +16,8 @@ interface Place {
 export type BinaryOperator = "+" | "-" | "*" | "/" | "%" | "<" | "<=" | ">" | ">=" | "==" | "!=" | "in";
 
 export type LiteralNode = Place & { readonly kind: "literal"; readonly value: Constant };
-/** A variable. `absolute` is written with a dot in front. */
-export type NameNode = Place & { readonly kind: "name"; readonly name: string };
+/** A variable. */
+export type NameNode = Place & { readonly kind: "name"; readonly name: string; readonly nameAt: number };
 /** `target.name` */
 export type MemberNode = Place & {
   readonly kind: "member";

@@ -11,7 +11,7 @@ import type { CallNode, MemberNode, Node } from "./ast.ts";
 import { type Cell, type Code, constantCode, type Context } from "./code.ts";
 import { compileResult, list, map } from "./collections.ts";
 import { TYPE_NAMES } from "./convert.ts";
-import { type ExpressionProblem, isFailure, Part, problemAt } from "./errors.ts";
+import { type ExpressionProblem, isFailure, Part, problemAt, quoted } from "./errors.ts";
 import { call } from "./functions.ts";
 import { choice, logic } from "./logic.ts";
 import { isMacro, macro } from "./macros.ts";
@@ -63,7 +63,7 @@ export class Compiler implements Context {
       case "literal":
         return literal(node.value);
       case "name":
-        return this.#name(node.name, node.start);
+        return this.#name(node.name, node.nameAt);
       case "member":
         return this.#typeName(node) ?? member(node, this);
       case "index":
@@ -138,8 +138,10 @@ export class Compiler implements Context {
       this.unknownNames.add(name);
       return constantCode(null, "null", "none");
     }
-    const suggestion = nearest(name, [...this.#cells.keys(), ...this.#scope.variables.keys()]);
-    return this.problem(offset, `there is no "${name}" here`, {
+    const suggestion = name === "nil"
+      ? "null"
+      : nearest(name, [...this.#cells.keys(), ...this.#scope.variables.keys()]);
+    return this.problem(offset, `there is no ${quoted(name)} here`, {
       suggestion,
       hint: suggestion === undefined ? `there is ${[...this.#scope.variables.keys()].join(", ")}` : undefined,
     });

@@ -26,11 +26,16 @@ export interface ExpressionProblem {
 export class ExpressionError extends MailerError {
   /** At least one, in the order of the text. */
   readonly problems: readonly ExpressionProblem[];
+  /** Index of the first problem into the text, from 0. */
   readonly offset: number;
+  /** Line of the first problem, from 1. */
   readonly line: number;
+  /** Column of the first problem, from 1. */
   readonly column: number;
+  /** The name that was probably meant at the first problem. */
   readonly suggestion: string | undefined;
 
+  /** An error of at least one problem, which are in the order of the text. */
   constructor(problems: readonly ExpressionProblem[]) {
     const first = problems[0]!;
     const message = problems.map((p) => `${p.line}:${p.column}: ${p.message}`).join("; ");
@@ -76,6 +81,11 @@ export class Part {
     const piece = this.#text.slice(this.start, Math.min(this.end, this.start + 200)).replace(/\s+/g, " ");
     return piece.length <= 80 && this.end - this.start <= 200 ? piece : `${piece.slice(0, 79)}…`;
   }
+}
+
+/** A name as messages quote it: shortened where it is long. */
+export function quoted(name: string): string {
+  return JSON.stringify(name.length <= 60 ? name : `${name.slice(0, 59)}…`);
 }
 
 /** The error of an expression that fails on a record. The message never holds a value of the record. */

@@ -16,7 +16,7 @@ import {
   toUint,
   typeOf,
 } from "./convert.ts";
-import { failure, type Part } from "./errors.ts";
+import { failure, type Part, quoted } from "./errors.ts";
 import { mapSize } from "./members.ts";
 import { MACRO_NAMES } from "./macros.ts";
 import { compilePattern, patternCache } from "./pattern.ts";
@@ -106,6 +106,11 @@ const OTHERS = ["matches", "dyn", "has"];
 
 /** `f(x)`, `x.f(y)` */
 export function call(node: CallNode, context: Context): Code {
+  if (MACRO_NAMES.includes(node.name)) {
+    return context.problem(node.nameAt, `${node.name}() takes a list, a variable and an expression`, {
+      hint: `write list.${node.name}(item, …)`,
+    });
+  }
   const nodes = node.target === undefined ? node.args : [node.target, ...node.args];
   const args = nodes.map((arg) => context.compile(arg));
   const part = context.part(node);
@@ -163,14 +168,11 @@ function unknown(node: CallNode, context: Context): Code {
     : context.dialect === "flows"
     ? [...OTHERS, "len"]
     : OTHERS;
-  if (MACRO_NAMES.includes(name)) {
-    return context.problem(nameAt, `${name}() takes a list, a variable and an expression`, {
-      hint: `write list.${name}(item, …)`,
-    });
-  }
   if (OTHERS.includes(name)) return context.problem(nameAt, `${name}() is not used like this`);
   const suggestion = name === "len" ? "size" : nearest(name, [...names, ...more]);
-  return context.problem(nameAt, `there is no ${method ? "method" : "function"} "${name}"`, { suggestion });
+  return context.problem(nameAt, `there is no ${method ? "method" : "function"} ${quoted(name)}`, {
+    suggestion,
+  });
 }
 
 function misused(node: CallNode, known: Callable, context: Context): Code {

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { failure, type Part } from "./errors.ts";
+import { failure, type Part, quoted } from "./errors.ts";
 import { Double, KeyedMap, kindOf, Uint } from "./values.ts";
 
 /** Whether a missing member fails, or reads as this. */
@@ -48,7 +48,7 @@ export function select(
     return missing.value;
   }
   if (kind === "null" && !missing.fails) return missing.value;
-  throw failure(`${targetPart} is ${kind} and has no field ${JSON.stringify(name)}`);
+  throw failure(`${targetPart} is ${kind} and has no field ${quoted(name)}`);
 }
 
 /** `has(target.name)` */

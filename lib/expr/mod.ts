@@ -2,8 +2,6 @@
  * The expression language of streams and flows: CEL, compiled to closures.
  *
  * ```ts
- * import { compileExpression } from "./mod.ts";
- *
  * const big = compileExpression("value.amount >= 200", { dialect: "streams", variables: ["value"] });
  * big.evaluate({ value: { amount: 250 } }); // true
  * ```
@@ -41,6 +39,7 @@ export interface ExpressionOptions {
 
 /** A compiled expression. Its functions need no `this`, keep nothing between calls, and must not be called from within. */
 export interface Expression {
+  /** As it was given. */
   readonly text: string;
   /** Variables the expression reads, in the order met. */
   readonly references: readonly string[];

@@ -108,7 +108,9 @@ function kindOfArithmetic(operator: string, x: Kind, y: Kind): Kind {
   const other = x === "any" ? y : x;
   const numbers = NUMBERS.has(x) && NUMBERS.has(y);
   if (numbers && (x === "double" || y === "double")) return "double";
-  if (x === y && operator !== "/" && x !== "timestamp") return x;
+  if (x === "timestamp" && y === "timestamp") return "duration";
+  if ((x === "timestamp" && y === "duration") || (x === "duration" && y === "timestamp")) return "timestamp";
+  if (x === y && operator !== "/") return x;
   if (numbers || operator === "*" || operator === "/" || operator === "%") return "number";
   if (x === "any" || y === "any") {
     if (NUMBERS.has(other)) return "number";

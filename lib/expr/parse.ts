@@ -43,7 +43,7 @@ const PRECEDENCE: Readonly<Record<string, number>> = {
   "/": 5,
   "%": 5,
 };
-const FLOW_WORDS: Readonly<Record<string, string>> = { and: "&&", or: "||" };
+const FLOW_WORDS: ReadonlyMap<string, string> = new Map([["and", "&&"], ["or", "||"]]);
 const FLOW_METHODS = new Set(["matches", "contains", "startsWith", "endsWith"]);
 const KEYWORDS = new Set(["true", "false", "null", "in"]);
 const RESERVED = new Set(
@@ -145,7 +145,8 @@ class Parser {
     if (token.text === "in") return "in";
     if (!this.#flows) return undefined;
     if (FLOW_METHODS.has(token.text)) return token.text;
-    if (Object.hasOwn(FLOW_WORDS, token.text)) return FLOW_WORDS[token.text];
+    const word = FLOW_WORDS.get(token.text);
+    if (word !== undefined) return word;
     const next = this.#tokens[this.#at + 1];
     return token.text === "not" && next?.kind === "name" && next.text === "in" ? "not in" : undefined;
   }
@@ -261,8 +262,8 @@ class Parser {
         switch (token.text) {
           case "(": {
             const inner = this.#expression();
-            this.#expect(")", start);
-            return inner;
+            const end = this.#expect(")", start);
+            return { ...inner, start, end };
           }
           case "[": {
             const items = this.#items("]", start);
@@ -303,7 +304,7 @@ class Parser {
     if (RESERVED.has(name)) this.#fail(start, `"${name}" is a reserved word`);
     this.#at++;
     const opened = this.#token.start;
-    if (!this.#accept("(")) return this.#node({ kind: "name", name }, start, end, []);
+    if (!this.#accept("(")) return this.#node({ kind: "name", name, nameAt: start }, start, end, []);
     const args = this.#items(")", opened);
     const call = { kind: "call", target: undefined, name, nameAt: start, args: args.nodes } as const;
     return this.#node(call, start, args.end, args.nodes);
@@ -362,11 +363,19 @@ class Parser {
       return this.#fail(token.start, `the expression ends where ${wanted} should follow`);
     }
     const found = this.#text.slice(token.start, Math.min(token.end, token.start + 40));
-    const instead = this.#flows || token.kind !== "name"
-      ? undefined
-      : { ...FLOW_WORDS, not: "!" }[token.text];
     const comma = token.kind === "operator" && token.text === ",";
-    return this.#fail(token.start, `expected ${wanted}, found ${comma ? '","' : found}`, instead);
+    return this.#fail(
+      token.start,
+      `expected ${wanted}, found ${comma ? '","' : found}`,
+      this.#otherSpelling(),
+    );
+  }
+  /** What stands here in the spelling of streams, where it has that of flows. */
+  #otherSpelling(): string | undefined {
+    if (this.#flows) return undefined;
+    const token = this.#token, before = this.#tokens[this.#at - 1];
+    if (before?.kind === "name" && before.text === "not") return "!";
+    return token.kind === "name" ? FLOW_WORDS.get(token.text) : undefined;
   }
   #fail(offset: number, message: string, suggestion?: string, hint?: string): never {
     throw new ExpressionError([problemAt(this.#text, offset, message, { suggestion, hint })]);

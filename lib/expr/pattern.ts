@@ -30,7 +30,8 @@ export function patternCache(): (source: string, part: Part) => Pattern {
   return (source, part) => {
     if (pattern !== undefined && source === last) return pattern;
     const compiled = compilePattern(source);
-    if (typeof compiled !== "function") throw failure(`${compiled.problem} in ${part}`);
+    // What is wrong with it would show a piece of the record.
+    if (typeof compiled !== "function") throw failure(`the pattern is too long or none of RE2 in ${part}`);
     last = source;
     return pattern = compiled;
   };

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { ExpressionError, problemAt } from "./errors.ts";
+import { ExpressionError, problemAt, quoted } from "./errors.ts";
 import { literalBytes, literalText } from "./literal.ts";
 
 /** `name`, `quoted` (between backticks), a literal, an `operator` or bracket, or the `end` of the text. */
@@ -63,9 +63,9 @@ export function tokenize(text: string): Token[] {
     } else if ((found = match(NUMBER)) !== null) {
       at = NUMBER.lastIndex;
       NAME.lastIndex = at;
-      if (NAME.test(text)) fail(start, `"${text.slice(start, NAME.lastIndex)}" is not a number`);
+      if (NAME.test(text)) fail(start, `${quoted(text.slice(start, NAME.lastIndex))} is not a number`);
       const number = numberToken(found[0], start);
-      if (number === undefined) fail(start, `"${found[0]}" is not a number`);
+      if (number === undefined) fail(start, `${quoted(found[0])} is not a number`);
       else tokens.push(number);
     } else if ((found = match(OPERATOR)) !== null) {
       at = OPERATOR.lastIndex;

@@ -92,10 +92,9 @@ export class KeyedMap {
   }
 }
 
-/** Numbers that are equal as one key; -0, 0n and 0 are 0. */
+/** Numbers that are equal as one key (a Map takes -0 for 0 itself). */
 function normalKey(key: unknown): unknown {
-  if (typeof key === "number") return key + 0;
-  if (key instanceof Double) return key.number + 0;
+  if (key instanceof Double) return key.number;
   const integer = key instanceof Uint ? key.integer : key;
   return typeof integer === "bigint" ? shrink(integer) : integer;
 }

@@ -13,7 +13,7 @@ export interface Format<T = unknown> {
   /** E.g. `json`. */
   readonly name: string;
   decoder(): Decoder<T>;
-  encoder(): Encoder<T>;
+  encoder(): Encoder;
 }
 
 /** Turns payloads into values, batch by batch. */
@@ -39,13 +39,13 @@ export interface DecodeFailure {
 }
 
 /** Turns values into payloads. */
-export interface Encoder<T = unknown> {
+export interface Encoder {
   /**
    * One record's payload.
    *
    * @throws {MailerError} where the value cannot be written in this format.
    */
-  encode(value: T): Payload;
+  encode(value: unknown): Payload;
   /** What stands before the first record of a file, e.g. the header row of csv. Known once a record has been encoded. */
   head?(): string;
 }

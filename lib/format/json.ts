@@ -46,9 +46,9 @@ function nonFinite(value: unknown): number | undefined {
     const written: unknown = value.toJSON();
     return written === value ? undefined : nonFinite(written);
   }
-  for (const part of Array.isArray(value) ? value : Object.values(value)) {
-    const found = nonFinite(part);
-    if (found !== undefined) return found;
+  for (const key in value) {
+    const found = nonFinite((value as Record<string, unknown>)[key]);
+    if (found !== undefined && Object.hasOwn(value, key)) return found;
   }
   return undefined;
 }

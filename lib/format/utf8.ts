@@ -37,6 +37,11 @@ export function encodingOf(bytes: Uint8Array): "ascii" | "utf8" | "bytes" {
   return isAscii(bytes) ? "ascii" : isUtf8(bytes) ? "utf8" : "bytes";
 }
 
+/** Text where the bytes are UTF-8, else a copy of the bytes. */
+export function textOrBytes(bytes: Uint8Array): string | Uint8Array {
+  return isUtf8(bytes) ? validUtf8Text(bytes, 0, bytes.length) : Uint8Array.prototype.slice.call(bytes);
+}
+
 /** The error of bytes that are not UTF-8; names the first one that is wrong. */
 export function notUtf8(bytes: Uint8Array): MailerError {
   const text = validUtf8Text(bytes, 0, bytes.length);

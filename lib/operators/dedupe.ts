@@ -47,7 +47,7 @@ export class DedupeOperator implements Operator {
 
   #forget(watermark: number): void {
     const expiries = this.#expiries, last = this.#last;
-    while (expiries.earliest <= watermark) {
+    while (expiries.isDue(watermark)) {
       const time = expiries.earliest, identity = expiries.pop();
       if (last.get(identity) === time - this.ttl) last.delete(identity); // else it passed again since
     }

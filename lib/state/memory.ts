@@ -105,7 +105,7 @@ export class MemoryState implements KeyedStateAccess {
       const heap = this.#expiries[time];
       if (heap.size === 0) continue;
       const now = this.#times[time]();
-      while (heap.earliest <= now) {
+      while (heap.isDue(now)) {
         const { entry, slot } = heap.pop();
         const held = entry.slots[slot];
         if (held === undefined) continue;

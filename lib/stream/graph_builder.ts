@@ -10,6 +10,8 @@ import { type Duration, parseDuration } from "../duration.ts";
 
 /** Settings any operator takes. */
 export interface OperatorOptions {
+  /** @ignore Whether values reach code of the user's. Workflows say no where nothing can change a value. */
+  readonly userCode?: boolean;
   /** Unique id: names the operator in metrics, errors and state. Default: its kind and number. */
   readonly id?: string;
   /** What becomes of a record it cannot handle. Default `fail`: the run ends. */
@@ -64,7 +66,7 @@ export class GraphBuilder {
       config: spec.config ?? {},
       create: spec.create,
       ownRows: spec.ownRows ?? false,
-      userCode: spec.userCode ?? true,
+      userCode: options.userCode ?? spec.userCode ?? true,
       keyed: spec.keyed ?? false,
       sideOutputs: spec.sideOutputs ?? {},
       parallelism: 1,

@@ -13,6 +13,7 @@ import { KeyedProcessOperator } from "../operators/process/keyed.ts";
 import { RunningOperator } from "../operators/running.ts";
 import { oneRow, windowOperator, type WindowRows, type WindowTrigger } from "../operators/window/mod.ts";
 import type { RecordContext, WindowOfRow } from "../record.ts";
+import type { NodeOutput } from "../plan/graph.ts";
 import type { TimeDomain, WindowAssigner } from "../window/assigner.ts";
 import type { OperatorOptions, OperatorSpec } from "./graph_builder.ts";
 import { declared, type ProcessOptions, Stream } from "./stream.ts";
@@ -38,6 +39,10 @@ export interface TriggerOptions {
 
 /** Records of type `T` grouped by a key of type `K`. Whatever passes records on keeps the key. */
 export class KeyedStream<K, T> extends Stream<T> {
+  /** @ignore */
+  override sibling<U>(origin: NodeOutput): KeyedStream<K, U> {
+    return new KeyedStream<K, U>(this.scope, origin);
+  }
   /** @inheritdoc */
   override map<U>(fn: (value: T, record: RecordContext) => U, options?: OperatorOptions): KeyedStream<K, U> {
     return this.#keyed(super.map(fn, options));

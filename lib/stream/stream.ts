@@ -12,7 +12,7 @@ import { FilterOperator } from "../operators/filter.ts";
 import { FlatMapOperator } from "../operators/flat_map.ts";
 import { MapOperator } from "../operators/map.ts";
 import { type ProcessFunction, ProcessOperator } from "../operators/process/stateless.ts";
-import { RouteOperator } from "../operators/route.ts";
+import { type Route, RouteOperator } from "../operators/route.ts";
 import { SampleOperator } from "../operators/sample.ts";
 import { ThrottleOperator } from "../operators/throttle.ts";
 import type { RecordContext } from "../record.ts";
@@ -63,8 +63,8 @@ export interface StreamScope {
 
 /** Records of type `T` on their way. */
 export class Stream<T> {
-  /** @ignore */
-  protected readonly scope: StreamScope;
+  /** @ignore What the streams of a pipeline share. */
+  readonly scope: StreamScope;
   /** @ignore The output this stream is. */
   readonly origin: NodeOutput;
 
@@ -113,32 +113,46 @@ export class Stream<T> {
       if (!open) throw new MailerError("no_side_output", `"${node.id}" (${node.type}) has no side output "${name}"`);
       (node.sideOutputs as Record<string, "passed" | "own">)[name] = node.ownRows ? "own" : "passed";
     }
-    return new Stream<U>(this.scope, { node, output: name });
+    return this.sibling<U>({ node, output: name });
+  }
+
+  /** @ignore A stream of another output, keyed if this one is. */
+  sibling<U>(origin: NodeOutput): Stream<U> {
+    return new Stream<U>(this.scope, origin);
   }
 
   /**
    * Splits the stream: each record goes to the first route that is true, else to `fallback`, else nowhere (counted as
    * `unrouted`).
+   *
+   * @returns A stream for each name.
    */
   route<Name extends string>(
-    routes: Readonly<Record<Name, (value: T, record: RecordContext) => boolean>>,
+    routes: readonly { readonly name: Name; readonly when: (value: T, record: RecordContext) => boolean }[],
+    options?: OperatorOptions,
+  ): Readonly<Record<Name, Stream<T>>>;
+  /** As above, with a stream for what no route takes. */
+  route<Name extends string, Rest extends string>(
+    routes: readonly { readonly name: Name; readonly when: (value: T, record: RecordContext) => boolean }[],
+    options: OperatorOptions & { readonly fallback: Rest },
+  ): Readonly<Record<Name | Rest, Stream<T>>>;
+  route(
+    routes: readonly { readonly name: string; readonly when: (value: T, record: RecordContext) => boolean }[],
     options: OperatorOptions & { readonly fallback?: string } = {},
-  ): Readonly<Record<Name | "fallback", Stream<T>>> {
-    const list = Object.entries(routes).map(([name, when]) => ({ name, when: when as Fn<boolean> }));
+  ): Readonly<Record<string, Stream<T>>> {
     const { fallback } = options;
-    const names = [...list.map(({ name }) => name), ...(fallback === undefined ? [] : [fallback])];
+    const names = routes.map(({ name }) => name);
+    if (fallback !== undefined) names.push(fallback);
+    const twice = names.find((name, i) => names.indexOf(name) !== i);
+    if (twice !== undefined) throw new MailerError("invalid_option", `route: two routes are called "${twice}"`);
     const node = this.scope.graph.operator({
       type: "route",
       inputs: [this.origin],
-      create: (context) => new RouteOperator(list, fallback, context),
-      config: { routes: list.map(({ name }) => name), ...(fallback === undefined ? {} : { default: fallback }) },
+      create: (context) => new RouteOperator(routes as readonly Route[], fallback, context),
+      config: { routes: routes.map(({ name }) => name), ...(fallback === undefined ? {} : { default: fallback }) },
       sideOutputs: Object.fromEntries(names.map((name) => [name, "passed"])),
     }, options);
-    const streams = Object.fromEntries(names.map((name) => [name, new Stream<T>(this.scope, { node, output: name })]));
-    return (fallback === undefined ? streams : { ...streams, fallback: streams[fallback]! }) as Record<
-      Name | "fallback",
-      Stream<T>
-    >;
+    return Object.fromEntries(names.map((name) => [name, this.sibling<T>({ node, output: name })]));
   }
 
   /** One record per element of a list; the rest of the record is kept. See {@link Stream.flatMap} for anything else. */
@@ -251,7 +265,7 @@ export class Stream<T> {
   }
 
   /** @ignore Adds an operator behind this stream. */
-  protected with<U>(spec: Omit<OperatorSpec, "inputs">, options: OperatorOptions | undefined): Stream<U> {
+  with<U>(spec: Omit<OperatorSpec, "inputs">, options: OperatorOptions | undefined): Stream<U> {
     const node = this.scope.graph.operator({ ...spec, inputs: [this.origin] }, options);
     return new Stream<U>(this.scope, { node, output: undefined });
   }

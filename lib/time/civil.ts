@@ -7,10 +7,13 @@
 /** Milliseconds of a day without a clock change. */
 export const DAY = 86_400_000;
 
-/** A date as people write it; `month` and `day` count from 1, year 0 is 1 BC. */
+/** A date as people write it. */
 export interface CivilDate {
+  /** Year 0 is 1 BC. */
   readonly year: number;
+  /** 1 … 12. */
   readonly month: number;
+  /** 1 … 31. */
   readonly day: number;
 }
 

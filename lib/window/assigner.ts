@@ -17,6 +17,7 @@ export type TimeDomain = "event" | "processing";
 
 /** Windows of fixed extent: tumbling and sliding, of fixed or calendar length. */
 export interface PaneWindows {
+  /** Tells the kinds of windows apart. */
   readonly kind: "panes";
   /** IANA zone that the times of rows are printed in, and that calendar units are counted in; UTC without. */
   readonly timezone?: string;
@@ -38,27 +39,33 @@ export interface PaneWindows {
 
 /** A window per burst of activity. */
 export interface SessionWindows {
+  /** Tells the kinds of windows apart. */
   readonly kind: "session";
   /** Inactivity that ends a session, ms, > 0. */
   readonly gap: number;
   /** IANA zone that the times of rows are printed in; UTC without. */
   readonly timezone?: string;
+  /** For people. */
   readonly description: string;
 }
 
 /** Windows of a number of records, per key. */
 export interface CountWindows {
+  /** Tells the kinds of windows apart. */
   readonly kind: "count";
   /** Records a row covers, ≥ 1. */
   readonly size: number;
   /** Records between two rows, 1 … size; equal to `size` when windows tumble. */
   readonly slide: number;
+  /** For people. */
   readonly description: string;
 }
 
 /** One window per key that never ends by itself. */
 export interface GlobalWindows {
+  /** Tells the kinds of windows apart. */
   readonly kind: "global";
+  /** For people. */
   readonly description: string;
 }
 

@@ -15,12 +15,17 @@ const MINUTE = 60_000;
 /** Formats instants of one zone. Rows of one firing share their minute, so that much of the text is kept. */
 export class InstantFormat {
   readonly #zone: Zone | undefined;
+  /** Start of the minute that prefix and suffix show. */
+  #start = NaN;
+  /** The part of it they hold for: less than a minute where the offset changes within. */
   #from = NaN;
   #to = NaN;
   #prefix = "";
   #suffix = "Z";
 
   /**
+   * A format of one zone.
+   *
    * @param timezone IANA zone; UTC, written `Z`, without.
    * @throws {MailerError} `unknown_timezone`
    */
@@ -29,19 +34,18 @@ export class InstantFormat {
   }
 
   /**
+   * The text of an instant.
+   *
    * @param instant Milliseconds since the epoch; a fraction is cut off.
    * @throws {MailerError} `bad_timestamp` for what is no instant: NaN, or beyond the years ±275,760.
    */
   format(instant: number): string {
     const ms = Math.floor(instant);
     if (!(ms >= this.#from && ms < this.#to)) this.#turnTo(ms);
-    const rest = ms - this.#from + this.#into;
+    const rest = ms - this.#start;
     const seconds = Math.floor(rest / 1000);
     return this.#prefix + two(seconds) + "." + three(rest - seconds * 1000) + this.#suffix;
   }
-
-  /** Milliseconds from the start of the minute shown to `#from`; not 0 where the offset changes within a minute. */
-  #into = 0;
 
   #turnTo(ms: number): void {
     if (!(Math.abs(ms) <= 8.64e15)) throw new MailerError("bad_timestamp", `${ms} is not an instant`);
@@ -56,7 +60,7 @@ export class InstantFormat {
     const start = minute - offset;
     this.#from = zone === undefined ? start : Math.max(start, zone.unchangedSince(ms));
     this.#to = zone === undefined ? start + MINUTE : Math.min(start + MINUTE, zone.unchangedUntil(ms));
-    this.#into = this.#from - start;
+    this.#start = start;
     const day = Math.floor(minute / DAY);
     const { year, month, day: date } = civilDate(day);
     const minutes = (minute - day * DAY) / MINUTE, hours = Math.floor(minutes / 60);

@@ -41,12 +41,24 @@ Deno.test("texts in a zone are those of Temporal, whatever was written before", 
 
 Deno.test("F1: a text reads back as its instant, also where a zone was some seconds off, and at changes within a minute", () => {
   const early = fc.integer({ min: Date.UTC(1840, 0, 1), max: Date.UTC(1975, 0, 1) });
-  const change = Date.parse("1883-11-18T17:00:00Z"); // New York leaves local mean time, 17:00:00 UTC
+  const change = Date.parse("1972-01-07T00:44:30Z"); // Monrovia gives up its 44 minutes and 30 seconds
   const near = fc.integer({ min: -120_000, max: 120_000 }).map((by) => change + by);
   const zones = fc.constantFrom("America/New_York", "Europe/Amsterdam", "Africa/Monrovia", "Asia/Manila");
   fc.assert(fc.property(zones, fc.array(fc.oneof(early, near), { minLength: 1 }), (zone, instants) => {
-    for (const instant of instants) assert.equal(Date.parse(formatInstant(instant, zone)), instant);
+    for (const instant of instants) {
+      const text = formatInstant(instant, zone);
+      assert.equal(Date.parse(text), instant);
+      assert.equal(text, new InstantFormat(zone).format(instant), "whatever was written before");
+    }
   }));
+});
+
+Deno.test("an offset that changes within a minute is shown on its own side of the change", () => {
+  const change = Date.parse("1972-01-07T00:44:30Z");
+  const format = new InstantFormat("Africa/Monrovia");
+  assert.equal(format.format(change), "1972-01-07T00:44:30.000+00:00");
+  assert.equal(format.format(change - 1), "1972-01-07T00:00:29.999-00:44");
+  assert.equal(format.format(change), "1972-01-07T00:44:30.000+00:00");
 });
 
 Deno.test("examples of a spring day in New York", () => {

@@ -10,7 +10,9 @@
 
 /** A half-open interval of time, in milliseconds since the epoch. */
 export interface TimeWindow {
+  /** First millisecond in it. */
   readonly start: number;
+  /** First millisecond behind it. */
   readonly end: number;
 }
 

@@ -130,7 +130,7 @@ const CHANGES: readonly [zone: string, instant: string][] = [
   ["Asia/Kolkata", "2026-03-08T18:30:00Z"],
   ["Asia/Kathmandu", "1985-12-31T18:30:00Z"],
   ["America/Havana", "2026-11-01T05:00:00Z"],
-  ["America/Goose_Bay", "2010-11-07T02:01:00Z"],
+  ["America/Goose_Bay", "2010-11-07T03:01:00Z"],
   ["America/Toronto", "1919-03-31T04:30:00Z"],
   ["Africa/Casablanca", "2026-02-15T02:00:00Z"],
   ["+05:30", "2026-03-08T18:30:00Z"],
@@ -172,6 +172,22 @@ Deno.test("calendar windows are those that Temporal counts, around every kind of
     }),
     { numRuns: 3000 },
   );
+});
+
+Deno.test("days are those that Temporal counts at every quarter of an hour around a clock change", () => {
+  for (const [timezone, change] of CHANGES) {
+    for (const offset of [0, HOUR / 2, 1.5 * HOUR, 2.25 * HOUR, -HOUR / 2]) {
+      const windows = tumbling("1d", { timezone, offset });
+      for (let t = at(change) - 3 * HOUR; t <= at(change) + 3 * HOUR; t += HOUR / 4) {
+        const expected = bruteForce("d", 1, 1, timezone, offset, t);
+        assert.deepEqual(
+          windowsOf(windows, t),
+          expected,
+          `${timezone} ${new Date(t).toISOString()} offset ${offset}`,
+        );
+      }
+    }
+  }
 });
 
 Deno.test("the answer for a time does not depend on the times asked before", () => {

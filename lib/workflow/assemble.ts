@@ -66,9 +66,9 @@ function nodeSpec(draft: DraftNode, id: string): NodeSpec {
 
 function sourceSpec({ draft, id }: Wired): SourceSpec {
   const { fields, block, component, map } = draft;
-  const type = component!.type;
+  const type = component!.type, { watermark: inner, ...rest } = block ?? {};
   const written = nodeAt(map, ["kafka", "watermark"]) ?? childOf(map, "watermark");
-  const watermark = (draft.innerWatermark ?? fields.watermark ?? defaultWatermark()) as WatermarkBlock;
+  const watermark = (inner ?? fields.watermark ?? defaultWatermark()) as WatermarkBlock;
   return {
     ...nodeSpec(draft, id),
     type,
@@ -76,7 +76,7 @@ function sourceSpec({ draft, id }: Wired): SourceSpec {
     watermark,
     hasEventTime: written !== undefined || fields.timestamp !== undefined,
     onError: fields.onError,
-    ...(component!.block === undefined ? { records: fields.records } : { [type]: block }),
+    ...(component!.block === undefined ? { records: fields.records } : { [type]: rest }),
   } as SourceSpec;
 }
 

@@ -10,9 +10,9 @@ import { type DraftNode, readNode } from "./node.ts";
 import { type Path, type Place, TOP } from "./problem.ts";
 import { blockKeys } from "./node.ts";
 import { readField, readFields } from "./read_field.ts";
-import { childOf, mismatch, type ReadContext } from "./reader.ts";
+import { childOf, misshapen, type ReadContext } from "./reader.ts";
 import { didYouMean } from "./suggest.ts";
-import type { DocumentNode, MapEntry, MapNode } from "./yaml.ts";
+import type { DocumentNode, MapEntry, MapNode } from "./tree.ts";
 
 /** A document as it was read; what could not be read is absent. */
 export interface Draft {
@@ -110,7 +110,7 @@ function elementsOf(entry: MapEntry, context: ReadContext): readonly DocumentNod
   const { key, place, value } = entry;
   if (value.kind === "list") return value.items;
   if (key === "pipeline" && value.kind === "scalar" && value.value === null) return [];
-  mismatch({ node: value, path: [key], at: place, secret: false }, context, "a list");
+  misshapen({ node: value, path: [key], at: place, secret: false }, context, "a list");
   return [];
 }
 
@@ -138,7 +138,7 @@ function readSources(root: MapNode, context: ReadContext): readonly DraftNode[] 
 
 function readNamedSource(node: DocumentNode, path: Path, context: ReadContext): DraftNode | undefined {
   const site = { node, path, at: node.place, secret: false };
-  if (node.kind !== "map") return mismatch(site, context, "a block with name and source");
+  if (node.kind !== "map") return misshapen(site, context, "a block with name and source");
   for (const { key, place } of node.entries) {
     if (key === "name" || key === "source") continue;
     const hint = key === "type" || Object.hasOwn(TOP_FIELDS, key) ? "it belongs under source:" : undefined;

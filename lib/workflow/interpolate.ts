@@ -9,7 +9,7 @@
  * @module
  */
 import type { Path, Problems } from "./problem.ts";
-import type { DocumentNode, MapEntry, ScalarNode } from "./yaml.ts";
+import type { DocumentNode, MapEntry, ScalarNode } from "./tree.ts";
 
 /** Gives the value of a name, e.g. from the process environment. */
 export type ResolveSecret = (name: string) => string | undefined;

@@ -16,9 +16,9 @@ import {
 import type { AnyFields, Field, FieldType } from "./field_type.ts";
 import type { Path, Place } from "./problem.ts";
 import { type Elsewhere, readFields, reportOpenChoice } from "./read_field.ts";
-import { childOf, type ExpressionSite, found, mismatch, type ReadContext } from "./reader.ts";
+import { childOf, type ExpressionSite, found, mismatch, misshapen, type ReadContext } from "./reader.ts";
 import { didYouMean } from "./suggest.ts";
-import type { DocumentNode, MapNode } from "./yaml.ts";
+import type { DocumentNode, MapNode } from "./tree.ts";
 
 /** What a node is in a document. */
 export type Role = ComponentKind | "dlq";
@@ -58,7 +58,9 @@ export function readNode(
   context: ReadContext,
 ): DraftNode | undefined {
   const { role, path, at } = options;
-  if (node.kind !== "map") return mismatch({ node, path, at, secret: false }, context, "a block with a type");
+  if (node.kind !== "map") {
+    return misshapen({ node, path, at, secret: false }, context, "a block with a type");
+  }
   const typeNode = childOf(node, "type");
   const component = componentOf(node, typeNode, options, context);
   const own: ReadContext = { ...context, expressions: [] };
@@ -95,7 +97,9 @@ export function readNode(
     };
   }
   const before = context.problems.size;
-  const { values } = readFields(fields, node, site, own, misplaced(component, common));
+  const outside = (key: string) =>
+    Object.hasOwn(common, key) ? `it belongs beside ${type}:, not inside` : undefined;
+  const { values } = readFields(fields, node, site, { ...own, outside }, misplaced(component, common));
   if (!component.carried) {
     context.uncarried.push({ place: draft.typePlace, path, what: `${role} ${type}` });
   }

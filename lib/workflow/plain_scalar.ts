@@ -4,7 +4,7 @@
  * @module
  */
 import { exactNumber } from "../json.ts";
-import type { ScalarValue } from "./yaml.ts";
+import type { ScalarValue } from "./tree.ts";
 
 /** Longest number that is read as one, in characters. */
 const LONGEST_NUMBER = 1000;

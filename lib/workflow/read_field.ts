@@ -7,11 +7,12 @@
  *
  * @module
  */
-import type { AnyFields, Condition, Field, FieldType, Rule } from "./field_type.ts";
+import type { AnyFields, Field, FieldType, Rule } from "./field_type.ts";
 import { type Path, type Place, Problems } from "./problem.ts";
 import {
   childOf,
   mismatch,
+  misshapen,
   nodeAt,
   nodeOf,
   objectOf,
@@ -19,10 +20,12 @@ import {
   type Site,
   valueOf,
 } from "./reader.ts";
-import { readScalar, wordsOf } from "./read_scalar.ts";
+import { readScalar } from "./read_scalar.ts";
+import { applyRule, type ReadFields } from "./rules.ts";
 import { Secrets } from "./secrets.ts";
 import { didYouMean } from "./suggest.ts";
-import type { DocumentNode, MapNode } from "./yaml.ts";
+import type { DocumentNode, MapNode } from "./tree.ts";
+import { wordsOf } from "./words.ts";
 import { parseFieldPath } from "./field_path.ts";
 
 /** The value of a field; `undefined` after a problem was reported. */
@@ -37,24 +40,19 @@ export function readField(type: FieldType, site: Site, context: ReadContext): un
       return readMap(type, site, context);
     case "block":
     case "variants":
-      return node.kind === "map" ? readBlock(type, node, site, context) : mismatch(site, context, "a block");
+      return node.kind === "map" ? readBlock(type, node, site, context) : misshapen(site, context, "a block");
     case "from":
       return readFrom(site, context);
     case "schema":
       return readSchema(site, context);
-    default: {
-      if (site.secret && node.kind === "scalar" && node.value !== null) {
-        const shown = typeof node.value === "string" ? node.value : node.raw;
-        context.secrets.add(shown, node.reference?.values);
-      }
+    default:
       return readScalar(type, site, context);
-    }
   }
 }
 
 function readList(type: Extract<FieldType, { kind: "list" }>, site: Site, context: ReadContext): unknown {
   const { node, path, secret } = site;
-  if (node.kind !== "list") return mismatch(site, context, "a list");
+  if (node.kind !== "list") return misshapen(site, context, "a list");
   if (node.items.length < (type.min ?? 0)) {
     context.problems.add(node.place, path, "too_few", "expected at least one element, found none");
     return undefined;
@@ -67,7 +65,7 @@ function readList(type: Extract<FieldType, { kind: "list" }>, site: Site, contex
 
 function readMap(type: Extract<FieldType, { kind: "map" }>, site: Site, context: ReadContext): unknown {
   const { node, path, secret } = site;
-  if (node.kind !== "map") return mismatch(site, context, "a block");
+  if (node.kind !== "map") return misshapen(site, context, "a block");
   if (node.entries.length < (type.min ?? 0)) {
     context.problems.add(site.at, path, "too_few", "expected at least one entry, found none");
     return undefined;
@@ -124,16 +122,6 @@ function readSchema(site: Site, context: ReadContext): unknown {
 
 /** How an unknown key might have been meant, by whoever knows what is around the block. */
 export type Elsewhere = (key: string) => string | undefined;
-
-/** A block that was read field by field. */
-export interface ReadFields {
-  readonly values: Record<string, unknown>;
-  /** Fields that stand in the document, right or wrong. */
-  readonly present: ReadonlySet<string>;
-  /** Fields whose value could not be read, or is not known yet. */
-  readonly unsure: ReadonlySet<string>;
-  readonly complete: boolean;
-}
 
 function readBlock(
   type: Extract<FieldType, { kind: "block" | "variants" }>,
@@ -228,7 +216,7 @@ export function readFields(
     if (Object.hasOwn(fields, key)) present.add(key);
     else {
       const known = Object.keys(fields);
-      const hint = elsewhere(key) ??
+      const hint = elsewhere(key) ?? context.outside?.(key) ??
         didYouMean(key, known.filter((name) => childOf(map, name) === undefined));
       context.problems.add(place, [...site.path, key], "unknown_key", `"${key}" is not known here`, hint);
       complete = false;
@@ -240,13 +228,7 @@ export function readFields(
       if (field.required === true) {
         complete = false;
         const path = [...site.path, name];
-        context.problems.add(
-          site.at,
-          path,
-          "missing",
-          `needs ${name}: ${wordsOf(field.type)}`,
-          exampleHint(name, field),
-        );
+        context.problems.add(site.at, path, "missing", `needs ${name}`, exampleHint(name, field));
       } else if (field.default !== undefined) values[name] = defaultOf(field);
       continue;
     }
@@ -256,6 +238,7 @@ export function readFields(
       at: entry.place,
       secret: site.secret || field.secret === true,
     };
+    if (field.secret === true) noteSecrets(entry.value, context);
     const value = readField(field.type, inside, context);
     if (entry.value.kind === "scalar" && entry.value.reference?.unset === true) unsure.add(name);
     if (value === undefined) {
@@ -269,8 +252,17 @@ export function readFields(
   return { values, present, unsure, complete };
 }
 
-function exampleHint(name: string, { example, secret }: Field): string | undefined {
-  if (example === undefined || secret === true) return undefined;
+/** Everything written under a secret field is secret, whatever its shape. */
+function noteSecrets(node: DocumentNode, context: ReadContext): void {
+  if (node.kind === "list") node.items.forEach((item) => noteSecrets(item, context));
+  else if (node.kind === "map") node.entries.forEach(({ value }) => noteSecrets(value, context));
+  else if (node.value !== null && node.reference?.unset !== true) {
+    context.secrets.add(typeof node.value === "string" ? node.value : node.raw, node.reference?.values);
+  }
+}
+
+function exampleHint(name: string, { type, example, secret }: Field): string {
+  if (example === undefined || secret === true) return `${name} is ${wordsOf(type)}`;
   return `for example ${name}: ${typeof example === "string" ? example : JSON.stringify(example)}`;
 }
 
@@ -299,79 +291,4 @@ export function defaultOf(field: Field): unknown {
     defaults.set(field, value);
   }
   return defaults.get(field);
-}
-
-/** Applies a rule to what was read. */
-export function applyRule(
-  rule: Rule,
-  read: ReadFields,
-  map: MapNode,
-  site: Site,
-  context: ReadContext,
-): void {
-  const missing = (field: string, message: string, hint?: string) => {
-    context.problems.add(site.at, [...site.path, field], "missing", message, hint);
-  };
-  switch (rule.kind) {
-    case "anyOf":
-      if (!rule.fields.some((field) => read.present.has(field))) {
-        missing(rule.fields[0]!, `needs ${rule.fields.join(" or ")}`);
-      }
-      return;
-    case "oneOf": {
-      const groups = rule.groups.map(({ required, optional = [] }) => ({
-        required,
-        all: [...required, ...optional],
-      }));
-      const touched = groups.filter(({ all }) => all.some((field) => read.present.has(field)));
-      if (touched.length === 0) {
-        const ways = groups.map(({ required }) => required.join(" and "));
-        missing(groups[0]!.required[0]!, `needs ${ways.join(", or ")}`);
-      } else if (touched.length > 1) {
-        const keys = map.entries.filter(({ key }) => touched.some(({ all }) => all.includes(key)));
-        const first = keys[0]!, group = touched.find(({ all }) => all.includes(first.key))!;
-        const other = keys.find(({ key }) => !group.all.includes(key))!;
-        const path = [...site.path, other.key];
-        context.problems.add(
-          other.place,
-          path,
-          "excluded",
-          `"${other.key}" cannot stand beside "${first.key}"`,
-        );
-      } else {
-        for (const field of touched[0]!.required) {
-          if (!read.present.has(field)) {
-            missing(field, `needs ${field} beside ${firstPresent(touched[0]!.all, read)}`);
-          }
-        }
-      }
-      return;
-    }
-    case "requires":
-    case "forbids": {
-      const value = holds(rule.when, read);
-      if (value === undefined) return;
-      const because = rule.because.replace("{value}", String(value));
-      for (const field of rule.fields) {
-        if (rule.kind === "requires" && !read.present.has(field)) missing(field, because);
-        else if (rule.kind === "forbids" && read.present.has(field)) {
-          const { place } = map.entries.find(({ key }) => key === field)!;
-          context.problems.add(place, [...site.path, field], "excluded", `${field} does not fit: ${because}`);
-        }
-      }
-    }
-  }
-}
-
-function firstPresent(fields: readonly string[], read: ReadFields): string {
-  return fields.find((field) => read.present.has(field))!;
-}
-
-/** The value for which a condition holds; `undefined` where it does not, or where that cannot be told. */
-function holds(when: Condition, read: ReadFields): unknown {
-  if (read.unsure.has(when.field)) return undefined;
-  const value = read.values[when.field];
-  if (value === undefined) return undefined;
-  const fits = when.in !== undefined ? when.in.includes(value) : !when.notIn!.includes(value);
-  return fits ? value : undefined;
 }

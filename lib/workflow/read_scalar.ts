@@ -3,16 +3,17 @@
  *
  * @module
  */
-import { Decimal, exactNumber } from "../json.ts";
+import { Decimal } from "../json.ts";
 import { MailerError } from "../errors.ts";
-import { parseDuration } from "../duration.ts";
 import type { WindowLength } from "./blocks.ts";
 import { parseFieldPath } from "./field_path.ts";
 import type { FieldType } from "./field_type.ts";
 import { found, mismatch, type ReadContext, type Site } from "./reader.ts";
+import { numberIn, readSize, readTime } from "./read_units.ts";
 import { didYouMean } from "./suggest.ts";
 import { checkTimeFormat, checkTimezone } from "./time_names.ts";
-import type { ScalarNode } from "./yaml.ts";
+import type { ScalarNode } from "./tree.ts";
+import { wordsOf } from "./words.ts";
 
 /** A type whose values are written as one scalar. */
 export type ScalarType = Extract<
@@ -34,59 +35,6 @@ export type ScalarType = Extract<
       | "windowLength";
   }
 >;
-
-const LARGEST_DURATION = Number.MAX_SAFE_INTEGER;
-const DURATION_HINT = "write a number with a unit, such as 500ms, 30s, 5m, 1h30m or 1d";
-
-/** Words for a type, to complete "expected …". */
-export function wordsOf(type: FieldType): string {
-  switch (type.kind) {
-    case "text":
-      return type.what === undefined ? "a text" : `a text: ${type.what}`;
-    case "int":
-      return `a whole number${range(type.min, type.max)}`;
-    case "number":
-      return `a number${type.above === undefined ? "" : ` above ${type.above}`}${range(type.min, type.max)}`;
-    case "boolean":
-      return "true or false";
-    case "duration":
-      return type.min === 1 ? "a duration above zero such as 30s" : "a duration such as 30s";
-    case "size":
-      return "a number of bytes or a size such as 64MiB";
-    case "path":
-      return "a field path such as customer.id";
-    case "enum":
-      return `one of ${type.values.join(", ")}`;
-    case "expression":
-      return "an expression (a text)";
-    case "ref":
-      return "code such as ./ops.ts#name";
-    case "timezone":
-      return "an IANA time zone such as Europe/Berlin";
-    case "timeFormat":
-      return "a time format";
-    case "windowLength":
-      return "a length such as 5m, 1h, 1d, 1w or 1mo";
-    case "from":
-      return "the id of a node, or a list of ids";
-    case "schema":
-      return "a JSON Schema or the path of a file with one";
-    case "list":
-      return "a list";
-    case "map":
-    case "block":
-    case "variants":
-      return "a block";
-    case "any":
-      return "a value";
-  }
-}
-
-function range(min: number | undefined, max: number | undefined): string {
-  if (min !== undefined && max !== undefined) return ` from ${min} to ${max}`;
-  if (min !== undefined) return ` of at least ${min}`;
-  return max === undefined ? "" : ` of at most ${max}`;
-}
 
 /** The value of a scalar field; `undefined` after a problem was reported. */
 export function readScalar(type: ScalarType, site: Site, context: ReadContext): unknown {
@@ -182,77 +130,8 @@ function readNumber(
   return fits ? number : mismatch(site, context, wordsOf(type));
 }
 
-/** What a text that came out of `${…}` is as a number. */
-function numberIn(value: ScalarNode["value"]): ScalarNode["value"] {
-  if (typeof value !== "string") return value;
-  return /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/.test(value) ? exactNumber(value) : value;
-}
-
 function boolean(value: ScalarNode["value"]): ScalarNode["value"] {
   return value === "true" ? true : value === "false" ? false : value;
-}
-
-const SIZE = /^(\d+(?:\.\d+)?) ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$/;
-const UNITS: Readonly<Record<string, number>> = {
-  B: 1,
-  kB: 1e3,
-  KB: 1e3,
-  MB: 1e6,
-  GB: 1e9,
-  TB: 1e12,
-  KiB: 2 ** 10,
-  MiB: 2 ** 20,
-  GiB: 2 ** 30,
-  TiB: 2 ** 40,
-};
-
-function readSize(node: ScalarNode, site: Site, context: ReadContext): number | undefined {
-  const value = node.reference === undefined ? node.value : numberIn(node.value);
-  const parts = typeof value === "string" ? SIZE.exec(value) : null;
-  const bytes = typeof value === "number"
-    ? value
-    : parts === null
-    ? NaN
-    : Number(parts[1]) * UNITS[parts[2]!]!;
-  if (Number.isSafeInteger(bytes) && bytes >= 1) return bytes;
-  return mismatch(site, context, "a number of bytes or a size such as 64MiB");
-}
-
-const CALENDAR = /^(\d+)(d|w|mo)$/;
-const CALENDAR_UNITS = { d: "day", w: "week", mo: "month" } as const;
-
-function readTime(
-  type: Extract<FieldType, { kind: "duration" | "windowLength" }>,
-  node: ScalarNode,
-  site: Site,
-  context: ReadContext,
-): number | WindowLength | undefined {
-  const wrong = (hint?: string) => mismatch(site, context, wordsOf(type), hint);
-  if (node.value === 0 && type.kind === "duration" && (type.min ?? 0) <= 0) return 0;
-  if (typeof node.value !== "string") return wrong(DURATION_HINT);
-  const text = node.value;
-  if (type.kind === "windowLength") {
-    const calendar = CALENDAR.exec(text);
-    if (calendar !== null) {
-      const count = Number(calendar[1]);
-      const unit = CALENDAR_UNITS[calendar[2] as keyof typeof CALENDAR_UNITS];
-      return count >= 1 && count <= 10_000 ? { kind: "calendar", unit, count } : wrong();
-    }
-    if (/\dd|\dw|\dmo/.test(text)) {
-      return wrong("days, weeks and months stand alone; 36h is a day and a half");
-    }
-  }
-  let ms: number;
-  try {
-    ms = parseDuration(text);
-  } catch (error) {
-    if (!(error instanceof MailerError)) throw error;
-    return wrong(DURATION_HINT);
-  }
-  const least = type.kind === "windowLength" ? 1 : type.min;
-  if (Math.abs(ms) > LARGEST_DURATION || (least !== undefined && ms < least)) return wrong();
-  if (type.kind === "duration") return ms;
-  return Number.isSafeInteger(ms) ? { kind: "fixed", ms } : wrong("whole milliseconds");
 }
 
 function readEnum(
@@ -270,7 +149,7 @@ function readEnum(
     return undefined;
   }
   if (type.carried !== undefined && !type.carried.includes(value)) {
-    const what = `${site.path.at(-1)} ${value}`;
+    const what = `${site.path.slice(-2).join(" ")} ${value}`;
     context.uncarried.push({ place: site.node.place, path: site.path, what });
   }
   return value;

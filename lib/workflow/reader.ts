@@ -5,7 +5,7 @@
  */
 import type { Path, Place, Problems } from "./problem.ts";
 import type { Secrets } from "./secrets.ts";
-import type { DocumentNode, MapNode, ScalarNode } from "./yaml.ts";
+import type { DocumentNode, MapNode, ScalarNode } from "./tree.ts";
 
 /** An expression of a document, to be checked once it is known what it can name. */
 export interface ExpressionSite {
@@ -31,6 +31,8 @@ export interface ReadContext {
   readonly secrets: Secrets;
   readonly expressions: ExpressionSite[];
   readonly files: FileSite[];
+  /** What to say of a key inside a node's block that may have been meant for around it. */
+  readonly outside?: (key: string) => string | undefined;
   /** Whether names without a value pass, their texts unchecked. */
   readonly allowUnset: boolean;
   /** Fields with `carried: false`, and values this build does not run. */
@@ -47,14 +49,19 @@ export interface Site {
   readonly secret: boolean;
 }
 
-/** What a node is, for "found …"; the value itself only where it is short, scalar and no secret. */
+/** What a node is, for "found …". */
+export function kindFound(node: DocumentNode): string {
+  if (node.kind !== "scalar") return node.kind === "list" ? "a list" : "a block";
+  const { value } = node;
+  if (value === null) return "nothing";
+  return typeof value === "string" ? "a text" : typeof value === "boolean" ? "true or false" : "a number";
+}
+
+/** The same with the value itself where it is short, scalar and no secret, as it is written. */
 export function found({ node, secret }: Site): string {
-  if (node.kind === "list") return "a list";
-  if (node.kind === "map") return "a block";
-  if (node.value === null) return "nothing";
+  if (node.kind !== "scalar" || node.value === null || secret) return kindFound(node);
   const text = node.reference?.written ?? (typeof node.value === "string" ? node.value : node.raw);
-  const kind = typeof node.value === "string" ? "text" : typeof node.value === "boolean" ? "" : "number";
-  if (secret || text.length > 60 || text.includes("\n")) return kind === "" ? "true or false" : `a ${kind}`;
+  if (text.length > 60 || text.includes("\n")) return kindFound(node);
   return typeof node.value === "string" ? JSON.stringify(text) : text;
 }
 
@@ -67,6 +74,13 @@ export function mismatch(site: Site, context: ReadContext, expected: string, hin
     `expected ${expected}, found ${found(site)}`,
     hint,
   );
+  return undefined;
+}
+
+/** Reports that a value has another shape than it should: what it is must not be shown, since nobody knows what it is. */
+export function misshapen(site: Site, context: ReadContext, expected: string): undefined {
+  const message = `expected ${expected}, found ${kindFound(site.node)}`;
+  context.problems.add(site.node.place, site.path, "wrong_type", message);
   return undefined;
 }
 

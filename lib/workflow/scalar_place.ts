@@ -4,7 +4,7 @@
  * @module
  */
 import type { Place } from "./problem.ts";
-import type { ScalarNode } from "./yaml.ts";
+import type { ScalarNode } from "./tree.ts";
 
 /** The place of the character at `offset` of a text's value; the text's start where that cannot be told. */
 export function placeInScalar(node: ScalarNode, offset: number): Place {

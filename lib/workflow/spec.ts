@@ -89,9 +89,9 @@ export interface OperatorCommon extends NodeSpec {
   readonly retry?: blocks.RetryBlock;
   /** Copies that run side by side; 1 unless given. */
   readonly parallelism: number;
-  /** Id of the `keyBy` whose key its records carry, where they carry one. */
+  /** Id of the `keyBy` whose key the records that leave it carry, where they carry one. */
   readonly keyedBy?: string;
-  /** Whether its records are rows of a window over time, so that expressions may name `window`. */
+  /** Whether the records it reads may be rows of a window over time, so that expressions may name `window`. */
   readonly windowed: boolean;
 }
 

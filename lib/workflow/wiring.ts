@@ -13,7 +13,7 @@ import type { DraftNode } from "./node.ts";
 import type { Path, Place, Problems } from "./problem.ts";
 import { childOf } from "./reader.ts";
 import { didYouMean } from "./suggest.ts";
-import type { DocumentNode } from "./yaml.ts";
+import type { DocumentNode } from "./tree.ts";
 
 /** A node with what it reads. */
 export interface Wired {

@@ -21,61 +21,9 @@ import {
   Parser,
   type YAMLError,
 } from "yaml";
-import type { Decimal } from "../json.ts";
 import type { Path, Place } from "./problem.ts";
 import { plainScalar } from "./plain_scalar.ts";
-
-/** What a scalar stands for. */
-export type ScalarValue = string | number | bigint | Decimal | boolean | null;
-
-/** How a scalar is written. */
-export type ScalarStyle = "plain" | "single" | "double" | "literal" | "folded";
-
-/** A text, number, boolean or null. */
-export interface ScalarNode {
-  readonly kind: "scalar";
-  readonly place: Place;
-  readonly value: ScalarValue;
-  readonly style: ScalarStyle;
-  /** As it stands in the document, quotes and all. */
-  readonly raw: string;
-  /** Set where `${…}` stood in the text: the text before, and what was put in for each name. */
-  readonly reference?: TextReference;
-}
-
-/** What became of the `${…}` of a text. */
-export interface TextReference {
-  /** The text as it was written. */
-  readonly written: string;
-  /** Values that were put in. */
-  readonly values: readonly string[];
-  /** Whether a name had no value, so that the text means nothing yet. */
-  readonly unset: boolean;
-}
-
-/** A list. */
-export interface ListNode {
-  readonly kind: "list";
-  readonly place: Place;
-  readonly items: readonly DocumentNode[];
-}
-
-/** A key with its value. */
-export interface MapEntry {
-  readonly key: string;
-  readonly place: Place;
-  readonly value: DocumentNode;
-}
-
-/** A block of keys, each at most once. */
-export interface MapNode {
-  readonly kind: "map";
-  readonly place: Place;
-  readonly entries: readonly MapEntry[];
-}
-
-/** Any value of a document. */
-export type DocumentNode = ScalarNode | ListNode | MapNode;
+import type { DocumentNode, MapEntry, ScalarStyle } from "./tree.ts";
 
 /** Something that keeps a text from being a tree. */
 export interface SyntaxProblem {
@@ -193,7 +141,7 @@ class Builder {
       }
       return nothing;
     }
-    if (depth > MAX_DEPTH) {
+    if (depth >= MAX_DEPTH && (isMap(node) || isSeq(node))) {
       this.#fail(place, path, TOO_DEEP.code, TOO_DEEP.message);
       return nothing;
     }
@@ -222,9 +170,12 @@ class Builder {
   #alias(name: string, path: Path, depth: number, place: Place, at: number): DocumentNode | undefined {
     const target = this.#anchors.get(name);
     if (target === undefined) {
-      this.#fail(place, path, "unknown_alias", `no anchor &${name} in front of this alias`);
+      // The name is not shown: it may be a password that begins with a star.
+      const message =
+        "a text that begins with * is an alias, and there is no anchor of its name in front of it";
+      this.#fail(place, path, "unknown_alias", message, "put the text in quotes");
     } else if (this.#open.has(target)) {
-      this.#fail(place, path, "endless_alias", `the alias *${name} stands inside what it repeats`);
+      this.#fail(place, path, "endless_alias", "the alias stands inside what it repeats");
     } else {
       this.#insideAlias++;
       try {

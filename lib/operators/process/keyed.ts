@@ -75,7 +75,7 @@ export class KeyedProcessOperator extends EventTimeOperator {
   /** Fires what is due, earliest first; timers set meanwhile count as well. */
   #due(domain: TimeDomain, now: number): void {
     const heap = this.#timers[domain];
-    while (heap.earliest <= now) {
+    while (heap.isDue(now)) {
       const time = heap.earliest, { entry, name } = heap.pop();
       const id = timerId(domain, name ?? time);
       if (entry.timers.get(id) !== time) continue; // moved or deleted since

@@ -131,7 +131,7 @@ export class SessionWindowOperator extends EventTimeOperator {
 
   protected override fire(): void {
     const ends = this.#ends, { allowedLateness } = this.settings;
-    while (ends.earliest <= this.watermark) {
+    while (ends.isDue(this.watermark)) {
       const session = ends.pop();
       if (session.dead) continue;
       const gone = session.end + allowedLateness;

@@ -10,24 +10,13 @@ import type {
   SinkComponent,
   SourceComponent,
 } from "../component.ts";
+import { dropFields, renameFields, selectFields, setFields } from "./fields.ts";
 import { aggregate, dedupe, keyBy, reduce, topN } from "./keyed.ts";
 import { flow, http } from "./outside.ts";
 import { batch, join, route, sample, throttle } from "./routing.ts";
 import { blackholeSink, fileSink, kafkaSink, postgresSink, stdoutSink, txnKafkaSink } from "./sinks.ts";
 import { fileSource, generatorSource, kafkaSource, sliceSource, stdinSource } from "./sources.ts";
-import {
-  dropFields,
-  explode,
-  filter,
-  flatMap,
-  map,
-  process,
-  renameFields,
-  selectFields,
-  setFields,
-  timestamp,
-  validate,
-} from "./stateless.ts";
+import { explode, filter, flatMap, map, process, timestamp, validate } from "./stateless.ts";
 import { window } from "./window.ts";
 
 export { ENV } from "./env.ts";

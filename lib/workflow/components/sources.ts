@@ -101,7 +101,7 @@ watermark: { maxOutOfOrderness: 5s, idleTimeout: 30s }
         because: "parallel reads without a consumer group",
       },
     ],
-    finish({ topic, watermark: _moved, ...rest }) {
+    finish({ topic, ...rest }) {
       return topic === undefined ? rest : { ...rest, topics: [topic] };
     },
   }),
