@@ -57,6 +57,8 @@ export type SourceRead<T = unknown> =
   | RecordsRead<T>
   /** A fetch for this split came back empty: the only ground on which it may be called idle. */
   | { readonly kind: "empty"; readonly split: string }
+  /** The source itself knows that event time of the split has reached `time`, ms. It counts beside the pipeline's own strategy. */
+  | { readonly kind: "watermark"; readonly split: string; readonly time: number }
   /** More splits have appeared. */
   | { readonly kind: "added"; readonly splits: readonly string[] }
   /** The split is complete. */

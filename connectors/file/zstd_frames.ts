@@ -2,7 +2,7 @@
  * Frames of a zstd stream. The decoder at hand stops in silence at the end of a frame, and in the middle of one where the
  * file ends; so the frames are counted here (RFC 8878, §3.1).
  *
- * Z1 No piece of input given out crosses the end of a frame; skippable frames are left out.
+ * Z1 No piece of input given out crosses the end of a frame.
  * Z2 A stream that ends within a frame, or has no frame at all, is an error.
  * Z3 Where all frames state the size of their content, it is known in all.
  *
@@ -22,9 +22,7 @@ export class ZstdFrames {
   #needed = 4;
   /** Bytes that pass without a look: what is in blocks, and checksums. */
   #passing = 0;
-  #isPassed = true;
   #descriptor = 0;
-  #isLastBlock = false;
   #frames = 0;
   #content: number | undefined = 0;
 
@@ -42,20 +40,13 @@ export class ZstdFrames {
         const passed = Math.min(this.#passing, bytes.length - at);
         at += passed;
         this.#passing -= passed;
-        if (!this.#isPassed) from = at;
-        if (this.#passing > 0) break;
-        this.#isPassed = true;
-        if (this.#part === "magic" && at > from) { // the end of a frame
-          pieces.push(bytes.subarray(from, at));
-          from = at;
-        }
-        continue;
+      } else {
+        this.#held.push(bytes[at++]!);
+        if (this.#held.length < this.#needed) continue;
+        this.#advance();
+        this.#held.length = 0;
       }
-      this.#held.push(bytes[at++]!);
-      if (this.#held.length < this.#needed) continue;
-      this.#advance();
-      this.#held.length = 0;
-      if (this.#part === "magic" && this.#passing === 0 && at > from) {
+      if (this.#part === "magic" && this.#passing === 0) { // the end of a frame
         pieces.push(bytes.subarray(from, at));
         from = at;
       }
@@ -99,7 +90,6 @@ export class ZstdFrames {
       }
       case "skippable":
         this.#passing = this.#number(0, 4);
-        this.#isPassed = false;
         return this.#expect("magic", 4);
       case "descriptor": {
         const descriptor = this.#descriptor = this.#held[0]!;
@@ -118,9 +108,8 @@ export class ZstdFrames {
       case "block": {
         const head = this.#number(0, 3), kind = (head >> 1) & 3;
         if (kind === 3) throw new Error("a block is of no known kind");
-        this.#isLastBlock = (head & 1) === 1;
         this.#passing = kind === 1 ? 1 : head >> 3;
-        if (!this.#isLastBlock) return this.#expect("block", 3);
+        if ((head & 1) === 0) return this.#expect("block", 3);
         if (this.#descriptor & 4) this.#passing += 4;
         return this.#expect("magic", 4);
       }

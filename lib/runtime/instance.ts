@@ -50,6 +50,8 @@ export class Instance {
   readonly stages: StageTimes[] = [];
   readonly edgeCounters: EdgeCounters[] = [];
   readonly splits: SplitStatus[] = [];
+  /** The instances of each synchronous operator, by its id. */
+  readonly running = new Map<string, Operator[]>();
   readonly #plan: Plan;
   readonly #options: InstanceOptions;
   readonly #counters = new Map<GraphNode, OperatorCounters>();
@@ -278,6 +280,7 @@ export class Instance {
       gauges,
     };
     const operator = node.create(context);
+    this.running.set(node.id, [...(this.running.get(node.id) ?? []), operator]);
     return { receiver: new CountedOperator(withFollowers(operator, passed), counters), operator };
   }
 

@@ -22,6 +22,8 @@ export interface Receiver {
 export interface Operator extends Receiver {
   /** Processing-time work that is due; called after `context.wakeAt`. */
   tick?(now: number): void;
+  /** What it holds of a key, by name of the state; for tests and inspection. */
+  inspect?(key: unknown): Readonly<Record<string, unknown>>;
   /** Called once when the run is over, however it ended. */
   close?(): void;
 }

@@ -161,6 +161,12 @@ export class SourceTask implements Task {
       case "empty":
         this.#empty(this.#split(read.split));
         break;
+      case "watermark": {
+        const split = this.#split(read.split);
+        split.eventTime.raise(read.time);
+        this.#announce(split);
+        break;
+      }
       case "added":
         this.#addSplits(read.splits);
         break;

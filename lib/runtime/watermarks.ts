@@ -67,6 +67,11 @@ export function customWatermarks<T>(
   return strategy<T>("custom", create, options);
 }
 
+/** No watermarks out of records: only those the source itself gives, and the end of the input. */
+export function noWatermarks(options: WatermarkOptions = {}): WatermarkStrategy<never> {
+  return strategy("none", () => ({ after: () => -Infinity }), options);
+}
+
 function strategy<T>(
   name: string,
   generator: () => WatermarkGenerator<T>,
@@ -101,6 +106,11 @@ export class EventTime<T = unknown> {
     this.#generator = strategy.generator();
   }
 
+  /** Event time has reached `time`, whatever the records say. */
+  raise(time: Watermark): void {
+    if (time > this.current) this.current = time;
+  }
+
   /** Fills `watermarks[i]` with what held before record `i`, and moves on over all `timestamps`. */
   stamp(values: readonly T[], timestamps: Float64Array, watermarks: Float64Array): void {
     if (this.#bound !== undefined) return this.#stampBounded(timestamps, watermarks, this.#bound);
@@ -117,7 +127,7 @@ export class EventTime<T = unknown> {
     watermarks.fill(this.current);
     if (now > this.#greatest) {
       this.#greatest = now;
-      this.current = now - (this.#bound ?? 0);
+      this.raise(now - (this.#bound ?? 0));
     }
   }
 
@@ -128,10 +138,10 @@ export class EventTime<T = unknown> {
       const timestamp = timestamps[i]!;
       if (timestamp > greatest) {
         greatest = timestamp;
-        current = timestamp - bound;
+        if (timestamp - bound > current) current = timestamp - bound;
       }
     }
     this.#greatest = greatest;
-    this.current = current;
+    if (current > this.current) this.current = current;
   }
 }

@@ -56,6 +56,15 @@ export class RunHandle {
     this.#run.abort(reason);
   }
 
+  /** What a keyed process operator holds of a key, by name of the state. Empty where it holds nothing. */
+  inspect(operator: string, key: unknown): Readonly<Record<string, unknown>> {
+    for (const instance of this.#run.instance.running.get(operator) ?? []) {
+      const held = instance.inspect?.(key);
+      if (held !== undefined && Object.keys(held).length > 0) return held;
+    }
+    return {};
+  }
+
   /** How the run stands now. */
   status(): RunStatus {
     const { instance, phase, startedAt } = this.#run;

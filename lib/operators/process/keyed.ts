@@ -48,6 +48,10 @@ export class KeyedProcessOperator extends EventTimeOperator {
     this.#context = this.#contextOfCalls();
   }
 
+  inspect(key: unknown): Readonly<Record<string, unknown>> {
+    return this.state.inspect(key);
+  }
+
   protected override record(value: unknown, record: RecordContext, timestamp: number, own: Watermark): void {
     this.#entry = this.state.enter(record.key);
     this.#timestamp = timestamp;
