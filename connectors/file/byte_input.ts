@@ -171,6 +171,9 @@ class DecompressedInput implements ByteInput {
         throw this.#damaged(error);
       }
       if (next.done === true) {
+        if (this.#skip > 0) {
+          throw this.#damaged(new Error("it has become shorter than what had been read of it"));
+        }
         this.#checkLength();
         return undefined;
       }
@@ -197,10 +200,7 @@ class DecompressedInput implements ByteInput {
     for (let piece = await this.#file.read(); piece !== undefined; piece = await this.#file.read()) {
       for (const part of this.#frames?.pieces(piece) ?? [piece]) {
         if (decoder.destroyed) return;
-        // The decoder keeps what it has not decoded, and the piece will be overwritten.
-        if (!decoder.write(part.slice())) {
-          await Promise.race([once(decoder, "drain"), once(decoder, "close")]);
-        }
+        await this.#decode(part.slice()); // the decoder keeps what it has, and the piece will be overwritten
       }
       if (decoder.destroyed) return;
     }

@@ -61,6 +61,7 @@ class FileReader implements SourceReader {
   #split: FileSplit | undefined;
   #done = 0;
   #isEnded = false;
+  #pending: Promise<SourceRead> | undefined;
 
   constructor(
     files: readonly FoundFile[],
@@ -76,7 +77,10 @@ class FileReader implements SourceReader {
   }
 
   read(): SourceRead | Promise<SourceRead> {
-    return this.#split?.records(this.#context.batchSize) ?? abortable(this.#more(), this.#context.signal);
+    const read = this.#split?.records(this.#context.batchSize);
+    if (read !== undefined) return read;
+    const more = this.#pending = this.#more();
+    return abortable(more, this.#context.signal);
   }
 
   progress(): { done: number; total: number } {
@@ -85,8 +89,10 @@ class FileReader implements SourceReader {
     return { done: before + Math.min(this.#split?.fileBytes ?? 0, size), total: sum(this.#sizes) };
   }
 
-  close(): Promise<void> | void {
-    return this.#split?.close();
+  async close(): Promise<void> {
+    await this.#split?.close(); // ends a read that waits for a pipe
+    await this.#pending?.catch(() => {}); // it was reported to the caller of `read`
+    await this.#split?.close();
   }
 
   async #more(): Promise<SourceRead> {
@@ -123,12 +129,16 @@ class FileReader implements SourceReader {
 /** A file to go on in must still be there as far as it has been read. */
 async function checkLength(split: FileSplit, path: string): Promise<void> {
   const size = await sizeOf(split.name, path);
-  if (await split.isPlain() && size < split.bytes) throw shrunk(split, size);
+  if (size < split.bytes && await split.compression() === "none") throw shrunk(split, size);
 }
 
 /** The error of a file that has become shorter than what has been read of it. */
 export function shrunk({ name, bytes }: FileSplit, size: number): MailerError {
-  return new MailerError("file_shrunk", `file "${name}" has ${size} bytes, but ${bytes} had been read of it`, {
-    hint: "it was cut or replaced: give new data a new name, or start without the checkpoint",
-  });
+  return new MailerError(
+    "file_shrunk",
+    `file "${name}" has ${size} bytes, but ${bytes} had been read of it`,
+    {
+      hint: "it was cut or replaced: give new data a new name, or start without the checkpoint",
+    },
+  );
 }

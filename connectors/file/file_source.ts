@@ -12,7 +12,7 @@
 import type { Source, SourceContext, SourceReader } from "../../lib/connector.ts";
 import { type Duration, parseDuration } from "../../lib/duration.ts";
 import { MailerError } from "../../lib/errors.ts";
-import { checkedTextOptions, type CheckedTextOptions, type TextOptions } from "../../lib/format/mod.ts";
+import { type CheckedTextOptions, checkedTextOptions, type TextOptions } from "../../lib/format/mod.ts";
 import type { Compression } from "./byte_input.ts";
 import { openFiles } from "./file_reader.ts";
 import { openFollowed } from "./follow_reader.ts";
@@ -59,10 +59,16 @@ export function fileSource<T = unknown>(options: FileSourceOptions): Source<T> {
   }
   if (!COMPRESSIONS.includes(compression)) {
     const expected = COMPRESSIONS.join(", ");
-    throw new MailerError("invalid_file_options", `file source: compression is one of ${expected}, got "${compression}"`);
+    throw new MailerError(
+      "invalid_file_options",
+      `file source: compression is one of ${expected}, got "${compression}"`,
+    );
   }
   if (follow && compression !== "auto" && compression !== "none") {
-    throw new MailerError("invalid_file_options", `file source: a file compressed with ${compression} cannot be followed`);
+    throw new MailerError(
+      "invalid_file_options",
+      `file source: a file compressed with ${compression} cannot be followed`,
+    );
   }
   const text = checkedTextOptions(options);
   const checked = { path, baseDirectory, compression, text, pollInterval: parseDuration(pollInterval) };

@@ -5,7 +5,12 @@
  */
 import type { Position, RecordsRead } from "../../lib/connector.ts";
 import { MailerError } from "../../lib/errors.ts";
-import { type CheckedTextOptions, type TextPosition, type TextReader, textReader } from "../../lib/format/mod.ts";
+import {
+  type CheckedTextOptions,
+  type TextPosition,
+  type TextReader,
+  textReader,
+} from "../../lib/format/mod.ts";
 import { type ByteInput, type Compression, detectCompression, openInput } from "./byte_input.ts";
 import type { FoundFile } from "./glob.ts";
 
@@ -21,17 +26,17 @@ export class FileSplit {
   #input: ByteInput | undefined;
 
   /** @param start Position to go on from. */
-  constructor(file: FoundFile, compression: "auto" | Compression, text: CheckedTextOptions, start: TextPosition) {
+  constructor(
+    file: FoundFile,
+    compression: "auto" | Compression,
+    text: CheckedTextOptions,
+    start: TextPosition,
+  ) {
     this.name = file.name;
     this.path = file.path;
     this.bytes = start.bytes;
     this.#compression = compression;
     this.#text = this.#named(() => textReader(text, start));
-  }
-
-  /** How the file is compressed, once it has been opened. */
-  get compression(): Compression | undefined {
-    return this.#found;
   }
 
   /** Bytes of the file itself read since it was opened, those in front of the start included. */
@@ -66,11 +71,14 @@ export class FileSplit {
     await input?.close();
   }
 
+  /** How the file is compressed; looks into it where that is to be found out. */
+  async compression(): Promise<Compression> {
+    if (this.#compression !== "auto") return this.#compression;
+    return this.#found ??= await detectCompression(this.name, this.path);
+  }
+
   async #open(): Promise<ByteInput> {
-    if (this.#input !== undefined) return this.#input;
-    const { name, path } = this;
-    this.#found ??= this.#compression === "auto" ? await detectCompression(name, path) : this.#compression;
-    return this.#input = await openInput(name, path, this.#found, this.bytes);
+    return this.#input ??= await openInput(this.name, this.path, await this.compression(), this.bytes);
   }
 
   #named<R>(run: () => R): R {
@@ -94,5 +102,8 @@ export function textPosition(name: string, position: Position): TextPosition {
   if (isCount(bytes) && isCount(record)) {
     return { bytes: bytes!, record: record!, ...(header === undefined ? {} : { header }) };
   }
-  throw new MailerError("invalid_position", `file "${name}": ${JSON.stringify(position)} is no position of a file`);
+  throw new MailerError(
+    "invalid_position",
+    `file "${name}": ${JSON.stringify(position)} is no position of a file`,
+  );
 }

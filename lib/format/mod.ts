@@ -20,4 +20,4 @@ export {
   type TextReader,
   textReader,
 } from "./text_reader.ts";
-export { encodeLines } from "./encode_lines.ts";
+export { encodeBatch, lineLength, linesOf } from "./encode_batch.ts";

@@ -4,10 +4,9 @@
  * ```ts
  * import { parseWorkflow, problemText } from "./mod.ts";
  *
- * const text = "name: copy\nsource: { type: stdin }\nsink: { type: stdout }\n";
+ * const text = "name: copy\nsource: { type: stdin }\nsnk: { type: stdout }\n";
  * const { spec, problems } = parseWorkflow(text, { file: "copy.yaml", resolveSecret: () => undefined });
- * spec?.sources[0]?.type; // "stdin"
- * problems.map(problemText); // []
+ * console.log(spec, problems.map(problemText)); // copy.yaml:3:1: snk: "snk" is not known here (did you mean "sink"?) …
  * ```
  *
  * @module
@@ -22,7 +21,6 @@ export type {
 } from "./component.ts";
 export { COMPONENTS } from "./components/mod.ts";
 export { type CheckExpression, type ExpressionReport, streamVariables } from "./expressions.ts";
-export { parseFieldPath } from "./field_path.ts";
 export type { ReadFile } from "./files.ts";
 export type { ResolveSecret } from "./interpolate.ts";
 export { lintWorkflow } from "./lint.ts";

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { parseFieldPath } from "./field_path.ts";
+import { parsePath } from "../path.ts";
 import type { Problems } from "./problem.ts";
 import { childOf } from "./reader.ts";
 import { type Input, operatorOf, type Wired, type Wiring } from "./wiring.ts";
@@ -187,7 +187,7 @@ function keyNames(node: Wired, flows: Flows): { name: string; what: string }[] {
 
 /** Whether two field paths name the same field, or one inside the other. */
 function overlap(a: string, b: string): boolean {
-  const [left, right] = [parseFieldPath(a), parseFieldPath(b)];
+  const [left, right] = [parsePath(a), parsePath(b)];
   const shared = Math.min(left.length, right.length);
   return left.slice(0, shared).every((step, i) => step === right[i]);
 }

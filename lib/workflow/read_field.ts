@@ -26,7 +26,7 @@ import { Secrets } from "./secrets.ts";
 import { didYouMean } from "./suggest.ts";
 import type { DocumentNode, MapNode } from "./tree.ts";
 import { wordsOf } from "./words.ts";
-import { parseFieldPath } from "./field_path.ts";
+import { parsePath } from "../path.ts";
 
 /** The value of a field; `undefined` after a problem was reported. */
 export function readField(type: FieldType, site: Site, context: ReadContext): unknown {
@@ -83,7 +83,7 @@ function readMap(type: Extract<FieldType, { kind: "map" }>, site: Site, context:
 
 function isFieldPath(text: string): boolean {
   try {
-    parseFieldPath(text);
+    parsePath(text);
     return true;
   } catch {
     return false;

@@ -6,7 +6,7 @@
 import { Decimal } from "../json.ts";
 import { MailerError } from "../errors.ts";
 import type { WindowLength } from "./blocks.ts";
-import { parseFieldPath } from "./field_path.ts";
+import { parsePath } from "../path.ts";
 import type { FieldType } from "./field_type.ts";
 import { found, mismatch, type ReadContext, type Site } from "./reader.ts";
 import { numberIn, readSize, readTime } from "./read_units.ts";
@@ -70,7 +70,7 @@ export function readScalar(type: ScalarType, site: Site, context: ReadContext): 
       return readEnum(type, text, site, context);
     case "path":
       return attempt(site, context, () => {
-        parseFieldPath(text);
+        parsePath(text);
         return text;
       });
     case "expression":

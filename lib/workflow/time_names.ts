@@ -5,48 +5,41 @@
  */
 import { MailerError } from "../errors.ts";
 import { nearest } from "../expr/mod.ts";
+import { timestampParser, zoneOf } from "../time/mod.ts";
 
 /** Formats with a name. */
-export const TIME_FORMATS: readonly string[] = ["auto", "rfc3339", "epochMillis", "epochSeconds"];
-
-/** Letters of Unicode LDML that a pattern may have. */
-const LETTERS = /^[yuMdDHhKkmsSaEXxZVzOeQL]+$/;
+const TIME_FORMATS: readonly string[] = ["auto", "rfc3339", "epochMillis", "epochSeconds"];
 
 /**
  * The zone, if there is one of this name.
  *
- * @throws {MailerError} `unknown_timezone`.
+ * @throws {MailerError} `unknown_timezone`, with the one that was probably meant.
  */
 export function checkTimezone(name: string): string {
   try {
-    new Intl.DateTimeFormat("en", { timeZone: name });
+    zoneOf(name);
     return name;
-  } catch (cause) {
-    const near = nearest(name, Intl.supportedValuesOf("timeZone"));
-    throw new MailerError("unknown_timezone", `there is no time zone "${name}"`, {
-      cause,
-      hint: near === undefined ? "write an IANA name such as Europe/Berlin" : `did you mean "${near}"?`,
-    });
+  } catch (error) {
+    throw withSuggestion(error, name, Intl.supportedValuesOf("timeZone"));
   }
 }
 
 /**
- * The format, if it has a name or is a pattern with a year, or with letters that stand for parts of a time.
+ * The format, if timestamps can be read by it.
  *
- * @throws {MailerError} `unknown_format`.
+ * @throws {MailerError} `invalid_timestamp_format`, with the one that was probably meant.
  */
 export function checkTimeFormat(format: string): string {
-  if (TIME_FORMATS.includes(format)) return format;
-  const letters = format.replace(/'(?:[^']|'')*'/g, "").replace(/[^A-Za-z]/g, "");
-  if (!format.includes("'") || (format.match(/'/g)!.length % 2 === 0)) {
-    if (/[yu]/.test(letters) && /[dD]/.test(letters) && LETTERS.test(letters)) return format;
+  try {
+    timestampParser({ format });
+    return format;
+  } catch (error) {
+    throw withSuggestion(error, format, TIME_FORMATS);
   }
-  const near = nearest(format, TIME_FORMATS);
-  throw new MailerError("unknown_format", `"${format}" is no time format`, {
-    hint: near !== undefined
-      ? `did you mean "${near}"?`
-      : `write ${
-        TIME_FORMATS.join(", ")
-      }, or a pattern such as yyyy-MM-dd HH:mm:ss with other letters in single quotes`,
-  });
+}
+
+function withSuggestion(error: unknown, text: string, names: readonly string[]): unknown {
+  const near = text.length > 64 ? undefined : nearest(text, names);
+  if (!(error instanceof MailerError) || near === undefined) return error;
+  return new MailerError(error.code, error.message, { cause: error, hint: `did you mean "${near}"?` });
 }

@@ -80,7 +80,7 @@ Deno.test("what a document may not wire, with the place and nothing that follows
   const table: [what: string, text: string, problems: string[]][] = [
     ["an id twice", pipeline(filter("a"), filter("a")), ["5 pipeline[1].id duplicate_id"]],
     ["the id of the source", pipeline(filter("source")), ["4 pipeline[0].id duplicate_id"]],
-    ["the id of the sink", pipeline(filter("sink")), ["5 sink duplicate_id".replace("sink d", "sink.id d")]],
+    ["the id of the sink", pipeline(filter("sink")), ["5 sink.id duplicate_id"]],
     ["an id with a point", pipeline(filter("a.b")), ["4 pipeline[0].id wrong_type"]],
     ["no id", pipeline("  - { type: filter, filter: { where: 'true' } }"), ["4 pipeline[0].id missing"]],
     ["an unknown node", pipeline(filter("a", " from: b,")), ["4 pipeline[0].from unknown_node"]],
@@ -213,9 +213,9 @@ Deno.test("what a document may not wire, with the place and nothing that follows
       "4 pipeline[0].join.right unknown_node",
     ]],
     ["no source", pipeline().replace(/source: .*\n/, ""), ["1 source missing"]],
-    ["source and sources", two() + "source: { type: stdin }\n", ["6 source excluded"]].map((x, i) =>
-      i === 2 ? ["5 sink.from missing", "6 source excluded"] : x
-    ) as [string, string, string[]],
+    ["source and sources", two(filter("x", " from: a,")) + "source: { type: stdin }\n", [
+      "6 source excluded",
+    ]],
     ["no sink", pipeline().replace(/sink: .*\n/, ""), ["1 sink missing"]],
     ["sink and sinks", pipeline() + "sinks: [ { id: x, type: stdout } ]\n", ["6 sinks excluded"]],
     [
@@ -303,10 +303,10 @@ Deno.test("a spec has its readings resolved, and says what keys and windows ther
 
 Deno.test("long chains are no deeper than short ones", () => {
   const lines = Array.from(
-    { length: 20_000 },
+    { length: 5_000 },
     (_, i) => `  - { id: f${i}, type: filter, filter: { field: a, operator: exists } }`,
   );
-  assert.equal(specOf(pipeline(...lines)).operators.length, 20_000);
-  const first = filter("f0", " from: f19999,");
+  assert.equal(specOf(pipeline(...lines)).operators.length, 5_000);
+  const first = filter("f0", " from: f4999,");
   assert.deepEqual(problemsOf(pipeline(first, ...lines.slice(1))), ["4 pipeline[0].from cycle"]);
 });

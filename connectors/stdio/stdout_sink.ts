@@ -1,0 +1,72 @@
+/**
+ * Sink `stdout`: one line a record to standard output.
+ *
+ * @module
+ */
+import { abortable } from "../../lib/abortable.ts";
+import type { Sink, SinkContext, SinkWriter } from "../../lib/connector.ts";
+import { asError, MailerError } from "../../lib/errors.ts";
+import { encodeBatch, type Encoder, type Format, jsonFormat, linesOf } from "../../lib/format/mod.ts";
+import type { Batch } from "../../lib/record.ts";
+
+/** Where bytes can be written. */
+export interface Output {
+  /** Writes some of the bytes, at least one, and returns how many. */
+  write(bytes: Uint8Array): Promise<number>;
+}
+
+/** Settings of {@link stdoutSink}. */
+export interface StdoutSinkOptions {
+  /** How a record is written; default json. */
+  readonly format?: Format;
+  /** Written to in place of the process's standard output. */
+  readonly output?: Output;
+}
+
+/**
+ * Writes records to standard output, a batch at a time, held up while the reader is. A reader that has gone away
+ * (`… | head -1`) ends the run with the error `stdout_closed`.
+ */
+export function stdoutSink<T = unknown>({ format = jsonFormat(), output }: StdoutSinkOptions = {}): Sink<T> {
+  return {
+    type: "stdout",
+    describe: () => ({ format: format.name }),
+    open: (context) => new StdoutWriter(format.encoder(), output ?? Deno.stdout, context),
+  };
+}
+
+class StdoutWriter implements SinkWriter<unknown> {
+  readonly #encoder: Encoder;
+  readonly #output: Output;
+  readonly #context: SinkContext;
+  #hasHead = false;
+
+  constructor(encoder: Encoder, output: Output, context: SinkContext) {
+    this.#encoder = encoder;
+    this.#output = output;
+    this.#context = context;
+  }
+
+  write(batch: Batch): void | Promise<void> {
+    const payloads = encodeBatch(this.#encoder, batch, this.#context.reject);
+    if (payloads.length === 0) return;
+    const head = this.#hasHead ? undefined : this.#encoder.head?.();
+    this.#hasHead = true;
+    const lines = linesOf(head === undefined ? payloads : [head, ...payloads]);
+    return abortable(this.#writeAll(lines), this.#context.signal);
+  }
+
+  flush(): void {}
+  close(): void {}
+
+  async #writeAll(bytes: Uint8Array): Promise<void> {
+    try {
+      for (let at = 0; at < bytes.length;) at += await this.#output.write(bytes.subarray(at));
+    } catch (cause) {
+      if (cause instanceof Deno.errors.BrokenPipe) {
+        throw new MailerError("stdout_closed", "standard output was closed by its reader", { cause });
+      }
+      throw new MailerError("stdout_failed", `standard output: ${asError(cause).message}`, { cause });
+    }
+  }
+}
