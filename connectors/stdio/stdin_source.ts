@@ -40,9 +40,12 @@ export function stdinSource<T = unknown>(options: StdinSourceOptions = {}): Sour
           source: context.id,
         });
       }
-      const input = (options.input ?? Deno.stdin.readable).getReader();
+      const input = options.input ?? Deno.stdin.readable;
+      if (input.locked) {
+        throw new MailerError("stdin_in_use", "standard input is being read by another source");
+      }
       const reader = textReader(text, { bytes: 0, record: restored?.record ?? 0 });
-      return new StdinReader(input, reader, context) as SourceReader<T>;
+      return new StdinReader(input.getReader(), reader, context) as SourceReader<T>;
     },
   };
 }

@@ -40,6 +40,8 @@ class StdoutWriter implements SinkWriter<unknown> {
   readonly #output: Output;
   readonly #context: SinkContext;
   #hasHead = false;
+  /** What is left of a batch: where a write has failed and is made again, no record is written, or rejected, twice. */
+  #left: { readonly batch: Batch; bytes: Uint8Array } | undefined;
 
   constructor(encoder: Encoder, output: Output, context: SinkContext) {
     this.#encoder = encoder;
@@ -48,25 +50,32 @@ class StdoutWriter implements SinkWriter<unknown> {
   }
 
   write(batch: Batch): void | Promise<void> {
-    const payloads = encodeBatch(this.#encoder, batch, this.#context.reject);
-    if (payloads.length === 0) return;
-    const head = this.#hasHead ? undefined : this.#encoder.head?.();
-    this.#hasHead = true;
-    const lines = linesOf(head === undefined ? payloads : [head, ...payloads]);
-    return abortable(this.#writeAll(lines), this.#context.signal);
+    if (this.#left?.batch !== batch) this.#left = { batch, bytes: this.#lines(batch) };
+    return this.#left.bytes.length === 0
+      ? undefined
+      : abortable(this.#writeAll(this.#left), this.#context.signal);
   }
 
   flush(): void {}
   close(): void {}
 
-  async #writeAll(bytes: Uint8Array): Promise<void> {
+  #lines(batch: Batch): Uint8Array {
+    const payloads = encodeBatch(this.#encoder, batch, this.#context.reject);
+    if (payloads.length === 0) return new Uint8Array(0);
+    const head = this.#hasHead ? undefined : this.#encoder.head?.();
+    this.#hasHead = true;
+    return linesOf(head === undefined ? payloads : [head, ...payloads]);
+  }
+
+  async #writeAll(left: { bytes: Uint8Array }): Promise<void> {
     try {
-      for (let at = 0; at < bytes.length;) at += await this.#output.write(bytes.subarray(at));
+      while (left.bytes.length > 0) left.bytes = left.bytes.subarray(await this.#output.write(left.bytes));
     } catch (cause) {
       if (cause instanceof Deno.errors.BrokenPipe) {
         throw new MailerError("stdout_closed", "standard output was closed by its reader", { cause });
       }
       throw new MailerError("stdout_failed", `standard output: ${asError(cause).message}`, { cause });
     }
+    this.#left = undefined;
   }
 }

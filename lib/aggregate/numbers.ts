@@ -101,13 +101,17 @@ export function max<In = unknown>(field: Field<In>): SteppedFunction<In, Extreme
 function extreme<In>(name: string, field: Field<In>, wanted: -1 | 1): SteppedFunction<In, Extreme, Extreme> {
   const { get, label } = fieldReader(field);
   const better = (a: Extreme, b: Extreme): Extreme => {
+    // Nearly always two plain numbers.
+    if (typeof a === "number" && typeof b === "number") return (wanted < 0 ? b < a : b > a) ? b : a;
     if (a === null || b === null) return a ?? b;
     return compareOrdered(name, b, a) === wanted ? b : a;
   };
   const read = (acc: Extreme, value: In) => {
-    const found = orderedOrNull(get(value), name, label);
-    if (acc !== null && found !== null) sameKind(name, acc, found);
-    return found;
+    const found = get(value);
+    if (typeof found === "number" && typeof acc === "number" && Number.isFinite(found)) return found;
+    const checked = orderedOrNull(found, name, label);
+    if (acc !== null && checked !== null) sameKind(name, acc, checked);
+    return checked;
   };
   return {
     name,

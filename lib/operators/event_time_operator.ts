@@ -41,6 +41,11 @@ export abstract class EventTimeOperator implements Operator {
 
   /** One record. `own` is the watermark that held in its own channel before it. Throwing is a record error. */
   protected abstract record(value: unknown, record: RecordContext, timestamp: number, own: Watermark): void;
+  /**
+   * Looks up what the records of a batch will need, in a loop of its own: the memory of many keys is then waited for at once,
+   * not one key after the other. What is found may be out of date when its record's turn comes.
+   */
+  protected lookUp?(batch: Batch): void;
   /** Everything due at `this.watermark`. */
   protected abstract fire(): void;
   /** The input is complete: everything still open. `this.watermark` is Infinity. Default: what is due then. */
@@ -56,8 +61,10 @@ export abstract class EventTimeOperator implements Operator {
   batch(batch: Batch): void {
     this.view.batch = batch;
     this.#gate.wake(batch.origin.channel);
-    if (this.time === "event") this.#eventTime(batch);
-    else this.#processingTime(batch);
+    if (this.time === "event") {
+      this.lookUp?.(batch);
+      this.#eventTime(batch);
+    } else this.#processingTime(batch);
     this.rows.flush();
     this.#wake();
   }

@@ -12,6 +12,8 @@ import { leaveOut } from "./select.ts";
 interface Cell {
   readonly key: unknown;
   acc: unknown;
+  /** Whether no record has been added yet. */
+  empty: boolean;
 }
 
 /** Folds each record into the state of its key and hands on the result in the record's place. */
@@ -32,24 +34,23 @@ export class RunningOperator implements Operator {
     const results = new Array<unknown>(length);
     let failed: number[] | undefined;
     view.batch = batch;
+    // Looked up in a loop of its own: the memory of many keys is then waited for at once, not one after the other.
+    const found = new Array<Cell | undefined>(length);
+    for (let i = 0; i < length; i++) found[i] = cells.get(keyIdentity(keys![i]));
     for (let i = 0; i < length; i++) {
       try {
         for (; i < length; i++) {
           view.index = i;
-          const key = keys![i];
-          const identity = keyIdentity(key);
-          const cell = cells.get(identity);
+          const cell = found[i] ?? this.#cell(keys![i]);
           const timestamp = timestamps[rows === undefined ? i : rows[i]!]!;
-          let acc: unknown;
-          if (cell !== undefined) acc = cell.acc = fold.add(cell.acc, values[i], timestamp, ++this.#sequence, view);
-          else {
-            acc = fold.add(fold.create(), values[i], timestamp, ++this.#sequence, view);
-            cells.set(identity, { key, acc });
-          }
+          const acc = fold.add(cell.acc, values[i], timestamp, ++this.#sequence, view);
+          cell.acc = acc;
+          cell.empty = false;
           const result = fold.result(acc);
-          results[i] = shape === undefined ? result : shape(result, cell === undefined ? key : cell.key, undefined);
+          results[i] = shape === undefined ? result : shape(result, cell.key, undefined);
         }
       } catch (error) {
+        this.#forgetIfEmpty(keys![i]);
         this.context.failed(batch, i, error);
         (failed ??= []).push(i);
       }
@@ -58,6 +59,20 @@ export class RunningOperator implements Operator {
     const made = new Batch(results, origin, rows, keys, batch.oneToOne);
     this.context.output().batch(failed === undefined ? made : leaveOut(made, results, failed));
   }
+
+  #cell(key: unknown): Cell {
+    const identity = keyIdentity(key);
+    let cell = this.#cells.get(identity);
+    if (cell === undefined) this.#cells.set(identity, cell = { key, acc: this.fold.create(), empty: true });
+    return cell;
+  }
+
+  /** A record that failed leaves no key behind. */
+  #forgetIfEmpty(key: unknown): void {
+    const identity = keyIdentity(key);
+    if (this.#cells.get(identity)?.empty) this.#cells.delete(identity);
+  }
+
   marker(marker: Marker): void {
     this.context.output().marker(marker);
   }

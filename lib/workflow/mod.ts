@@ -2,8 +2,6 @@
  * Workflow documents: YAML or JSON in, a validated spec out, or everything that is wrong with it.
  *
  * ```ts
- * import { parseWorkflow, problemText } from "./mod.ts";
- *
  * const text = "name: copy\nsource: { type: stdin }\nsnk: { type: stdout }\n";
  * const { spec, problems } = parseWorkflow(text, { file: "copy.yaml", resolveSecret: () => undefined });
  * console.log(spec, problems.map(problemText)); // copy.yaml:3:1: snk: "snk" is not known here (did you mean "sink"?) …

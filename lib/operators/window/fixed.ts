@@ -9,7 +9,7 @@
  * @module
  */
 import { keyIdentity } from "../../key.ts";
-import type { RecordContext, Watermark, WindowOfRow } from "../../record.ts";
+import type { Batch, RecordContext, Watermark, WindowOfRow } from "../../record.ts";
 import type { OperatorContext } from "../../runtime/operator.ts";
 import type { PaneWindows } from "../../window/assigner.ts";
 import { EventTimeOperator } from "../event_time_operator.ts";
@@ -42,6 +42,8 @@ export class FixedWindowOperator extends EventTimeOperator {
   #lastPane = NaN;
   #lastWindow: Window | undefined;
   #earlyAt = Infinity;
+  /** The cell of each record of the batch, where its (tumbling) window had one. */
+  #found: (Cell | undefined)[] = [];
 
   constructor(
     private readonly windows: PaneWindows,
@@ -49,6 +51,23 @@ export class FixedWindowOperator extends EventTimeOperator {
     context: OperatorContext,
   ) {
     super(context, settings.time);
+  }
+
+  protected override lookUp(batch: Batch): void {
+    const { windows } = this;
+    if (!windows.single) return;
+    const found = new Array<Cell | undefined>(batch.length);
+    let window: Window | undefined, start = NaN, end = NaN;
+    for (let i = 0; i < found.length; i++) {
+      const timestamp = batch.timestamp(i);
+      if (!(timestamp >= start && timestamp < end)) {
+        start = windows.paneStart(timestamp);
+        end = windows.paneEnd(start);
+        window = this.#windows.get(start);
+      }
+      found[i] = window?.cells.get(keyIdentity(batch.key(i)));
+    }
+    this.#found = found;
   }
 
   protected override record(value: unknown, record: RecordContext, timestamp: number, own: Watermark): void {
@@ -101,7 +120,7 @@ export class FixedWindowOperator extends EventTimeOperator {
   #add(window: Window, value: unknown, record: RecordContext, timestamp: number, own: Watermark): void {
     const { fold, trigger } = this.settings;
     const identity = keyIdentity(record.key);
-    let cell = window.cells.get(identity);
+    let cell = this.#found[this.view.index] ?? window.cells.get(identity);
     if (cell === undefined) {
       const acc = fold.add(fold.create(), value, timestamp, this.sequence, record);
       cell = { key: record.key, acc, fresh: 0 };

@@ -11,178 +11,160 @@
  */
 import { TimeHeap } from "../../heap.ts";
 import { keyIdentity } from "../../key.ts";
-import type { RecordContext, Watermark, WindowOfRow } from "../../record.ts";
+import type { Batch, RecordContext, Watermark, WindowOfRow } from "../../record.ts";
 import type { OperatorContext } from "../../runtime/operator.ts";
 import type { SessionWindows } from "../../window/assigner.ts";
 import { EventTimeOperator } from "../event_time_operator.ts";
+import { type KeySessions, NO_SESSION, type SessionSlot, SessionStore } from "./session_store.ts";
 import { type WindowSettings, windowOfRow } from "./settings.ts";
 
-/** A session of a key. */
-class Session {
-  closed = false;
-  /** Merged into another, or forgotten. */
-  dead = false;
-  fresh = 0;
-
-  constructor(readonly owner: KeySessions, public start: number, public end: number, public acc: unknown) {}
-}
-
-/** The sessions of a key: nearly always one. */
-class KeySessions {
-  readonly list: Session[] = [];
-
-  constructor(readonly key: unknown, readonly identity: unknown) {}
+/** A session as it was put into the heap: another one in its slot has another generation. */
+interface Entry {
+  readonly slot: SessionSlot;
+  readonly generation: number;
 }
 
 /** Runs session windows. */
 export class SessionWindowOperator extends EventTimeOperator {
-  readonly #keys = new Map<unknown, KeySessions>();
+  readonly #sessions = new SessionStore();
   /** Sessions by the end they had when they were put in; one that has grown is put back when its turn comes. */
-  readonly #ends = new TimeHeap<Session>();
+  readonly #ends = new TimeHeap<Entry>();
   readonly #gap: number;
-  readonly #merge: (a: unknown, b: unknown) => unknown;
   #earlyAt = Infinity;
+  /** What was known of the key of each record of the batch. */
+  #found: (KeySessions | undefined)[] = [];
 
   constructor(windows: SessionWindows, private readonly settings: WindowSettings, context: OperatorContext) {
     super(context, settings.time);
     this.#gap = windows.gap;
-    this.#merge = (a, b) => settings.fold.merge!(a, b);
+  }
+
+  protected override lookUp(batch: Batch): void {
+    const found = new Array<KeySessions | undefined>(batch.length);
+    for (let i = 0; i < found.length; i++) found[i] = this.#sessions.get(keyIdentity(batch.key(i)));
+    this.#found = found;
   }
 
   protected override record(value: unknown, record: RecordContext, timestamp: number, own: Watermark): void {
-    const { fold, trigger, allowedLateness } = this.settings;
-    const identity = keyIdentity(record.key);
-    const gap = this.#gap, end = timestamp + gap;
-    let owner = this.#keys.get(identity);
-    // The common case: the record prolongs the youngest session of its key.
-    const youngest = owner?.list.at(-1);
+    const { fold, trigger } = this.settings, sessions = this.#sessions, { starts, ends } = sessions;
+    let owner = this.#found[this.view.index];
+    if (owner === undefined || owner.youngest === NO_SESSION) owner = sessions.get(keyIdentity(record.key));
+    const youngest = owner === undefined ? NO_SESSION : owner.youngest;
+    // The common case: the record prolongs the youngest session of its key, which neither time has closed.
     if (
-      youngest !== undefined && !youngest.closed && timestamp >= youngest.start && timestamp < youngest.end &&
-      youngest.end + allowedLateness > own
+      youngest !== NO_SESSION && timestamp >= starts[youngest]! && timestamp < ends[youngest]! &&
+      ends[youngest]! > own && sessions.closed[youngest] === 0
     ) {
-      youngest.acc = fold.add(youngest.acc, value, timestamp, this.sequence, record);
-      if (end > youngest.end) youngest.end = end;
+      sessions.accs[youngest] = fold.add(sessions.accs[youngest], value, timestamp, this.sequence, record);
+      const end = timestamp + this.#gap;
+      if (end > ends[youngest]!) ends[youngest] = end;
       if (trigger !== undefined) this.#trigger(youngest);
       return;
     }
-    const touched = owner === undefined ? NONE : owner.list.filter((s) => timestamp < s.end && s.start < end);
-    let start = timestamp, last = end;
-    for (const session of touched) {
-      start = Math.min(start, session.start);
-      last = Math.max(last, session.end);
+    this.#place(value, record, youngest, timestamp, own);
+  }
+
+  /** Puts a record where it belongs: into a session of its own, or into the one that all it touches become. */
+  #place(value: unknown, record: RecordContext, youngest: SessionSlot, timestamp: number, own: Watermark): void {
+    const { fold, allowedLateness } = this.settings, sessions = this.#sessions;
+    let start = timestamp, end = timestamp + this.#gap;
+    const touched: SessionSlot[] = [];
+    for (let slot = youngest; slot !== NO_SESSION; slot = sessions.older[slot]!) {
+      if (timestamp < sessions.ends[slot]! && sessions.starts[slot]! < timestamp + this.#gap) touched.push(slot);
+    }
+    touched.reverse(); // the oldest first
+    for (const slot of touched) {
+      start = Math.min(start, sessions.starts[slot]!);
+      end = Math.max(end, sessions.ends[slot]!);
     }
     const passed = Math.max(own, this.watermark);
-    if (passed >= last + allowedLateness) return this.late(passed - last);
+    if (passed >= end + allowedLateness) return this.late(passed - end);
+    let slot: SessionSlot, wasClosed = false;
     if (touched.length === 0) {
       const acc = fold.add(fold.create(), value, timestamp, this.sequence, record);
-      owner ??= new KeySessions(record.key, identity);
-      this.#keys.set(identity, owner);
-      const session = new Session(owner, start, last, acc);
-      session.closed = last <= this.watermark;
-      this.#insert(owner, session);
-      this.context.gauges.stateEntries++;
-      this.#ends.push(last, session);
-      return this.#changed(session, own);
+      slot = sessions.add(keyIdentity(record.key), record.key, start, end, acc);
+      this.#await(end, slot);
+    } else {
+      slot = touched[0]!;
+      wasClosed = sessions.closed[slot] === 1;
+      if (touched.length === 1) {
+        sessions.accs[slot] = fold.add(sessions.accs[slot], value, timestamp, this.sequence, record);
+      } else {
+        // All or nothing: the sessions are touched only when merging and adding have both gone well.
+        let acc = fold.create();
+        for (const part of touched) acc = fold.merge!(acc, sessions.accs[part]);
+        sessions.accs[slot] = fold.add(acc, value, timestamp, this.sequence, record);
+        for (const part of touched.slice(1)) {
+          sessions.fresh[slot]! += sessions.fresh[part]!;
+          sessions.remove(part);
+        }
+      }
+      sessions.starts[slot] = start;
+      sessions.ends[slot] = end;
     }
-    const session = touched[0]!, wasClosed = session.closed;
-    if (touched.length === 1) session.acc = fold.add(session.acc, value, timestamp, this.sequence, record);
-    else {
-      // All or nothing: the sessions are touched only when merging and adding have both gone well.
-      let acc = fold.create();
-      for (const part of touched) acc = this.#merge(acc, part.acc);
-      session.acc = fold.add(acc, value, timestamp, this.sequence, record);
-      for (const other of touched.slice(1)) this.#absorb(session, other);
-    }
-    session.start = start;
-    session.end = last;
-    session.closed = last <= this.watermark;
-    if (wasClosed && !session.closed) this.#ends.push(last, session);
-    this.#changed(session, own);
+    this.context.gauges.stateEntries = sessions.size;
+    const isClosed = end <= this.watermark;
+    sessions.closed[slot] = isClosed ? 1 : 0;
+    if (wasClosed && !isClosed) this.#await(end, slot);
+    if (isClosed) this.#emit(slot, own);
+    else if (this.settings.trigger !== undefined) this.#trigger(slot);
   }
 
-  #changed(session: Session, own: Watermark): void {
-    if (session.closed) this.#emit(session, own);
-    else if (this.settings.trigger !== undefined) this.#trigger(session);
+  #await(time: number, slot: SessionSlot): void {
+    this.#ends.push(time, { slot, generation: this.#sessions.generation[slot]! });
   }
 
-  #insert(owner: KeySessions, session: Session): void {
-    const { list } = owner;
-    let at = list.length;
-    while (at > 0 && list[at - 1]!.start > session.start) at--;
-    list.splice(at, 0, session);
-  }
-
-  #absorb(session: Session, other: Session): void {
-    session.fresh += other.fresh;
-    other.dead = true;
-    session.owner.list.splice(session.owner.list.indexOf(other), 1);
-    this.context.gauges.stateEntries--;
-  }
-
-  #emit(session: Session, watermark: Watermark, early?: true): void {
-    const { fold, rows, timezone } = this.settings;
-    const { start, end, owner } = session;
-    const plain = windowOfRow(start, end, timezone);
+  #emit(slot: SessionSlot, watermark: Watermark, early?: true): void {
+    const { fold, rows, timezone } = this.settings, { starts, ends, accs, owners } = this.#sessions;
+    const plain = windowOfRow(starts[slot]!, ends[slot]!, timezone);
     const window: WindowOfRow = early ? { ...plain, early } : plain;
-    for (const row of rows(fold.result(session.acc), owner.key, window)) {
-      this.rows.add(row, owner.key, end - 1, watermark, window);
+    const { key } = owners[slot]!;
+    for (const row of rows(fold.result(accs[slot]), key, window)) {
+      this.rows.add(row, key, window.end - 1, watermark, window);
     }
   }
 
   protected override fire(): void {
-    const ends = this.#ends, { allowedLateness } = this.settings;
-    while (ends.isDue(this.watermark)) {
-      const session = ends.pop();
-      if (session.dead) continue;
-      const gone = session.end + allowedLateness;
-      if (session.closed ? gone > this.watermark : session.end > this.watermark) {
-        ends.push(session.closed ? gone : session.end, session); // it has grown since
-        continue;
-      }
-      if (!session.closed) {
-        session.closed = true;
-        this.#emit(session, this.before);
-        if (gone > this.watermark) {
-          ends.push(gone, session);
+    const waiting = this.#ends, sessions = this.#sessions, { allowedLateness } = this.settings;
+    while (waiting.isDue(this.watermark)) {
+      const entry = waiting.pop(), { slot, generation } = entry;
+      if (sessions.generation[slot] !== generation) continue; // merged into another since
+      const end = sessions.ends[slot]!;
+      if (sessions.closed[slot] === 0) {
+        if (end > this.watermark) {
+          waiting.push(end, entry); // it has grown since
           continue;
         }
+        sessions.closed[slot] = 1;
+        this.#emit(slot, this.before);
       }
-      this.#forget(session);
+      if (end + allowedLateness > this.watermark) waiting.push(end + allowedLateness, entry);
+      else sessions.remove(slot);
     }
+    this.context.gauges.stateEntries = sessions.size;
   }
 
-  #forget(session: Session): void {
-    const { list, identity } = session.owner;
-    session.dead = true;
-    this.context.gauges.stateEntries--;
-    if (list.length === 1) this.#keys.delete(identity);
-    list.splice(list.indexOf(session), 1);
-  }
-
-  #trigger(session: Session): void {
+  #trigger(slot: SessionSlot): void {
     const { early, every } = this.settings.trigger!;
-    session.fresh++;
-    if (every !== undefined && session.fresh >= every) this.#early(session);
+    const fresh = ++this.#sessions.fresh[slot]!;
+    if (every !== undefined && fresh >= every) this.#early(slot);
     else if (early !== undefined && this.#earlyAt === Infinity) this.#earlyAt = this.context.clock.now() + early;
   }
 
-  #early(session: Session): void {
-    this.#emit(session, this.before, true);
-    session.fresh = 0;
-    if (this.settings.trigger!.purge) session.acc = this.settings.fold.create();
+  #early(slot: SessionSlot): void {
+    this.#emit(slot, this.before, true);
+    this.#sessions.fresh[slot] = 0;
+    if (this.settings.trigger!.purge) this.#sessions.accs[slot] = this.settings.fold.create();
   }
 
   protected override onClock(now: number): void {
     if (now < this.#earlyAt) return;
     this.#earlyAt = Infinity;
-    for (const { list } of this.#keys.values()) {
-      for (const session of list) if (!session.closed && session.fresh > 0) this.#early(session);
-    }
+    const { closed, fresh } = this.#sessions;
+    for (const slot of [...this.#sessions.slots()]) if (closed[slot] === 0 && fresh[slot]! > 0) this.#early(slot);
   }
 
   protected override nextDue(): number {
     return this.time === "processing" ? Math.min(this.#ends.earliest, this.#earlyAt) : this.#earlyAt;
   }
 }
-
-const NONE: readonly Session[] = [];

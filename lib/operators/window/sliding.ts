@@ -13,7 +13,7 @@
  * @module
  */
 import { keyIdentity } from "../../key.ts";
-import type { RecordContext, Watermark, WindowOfRow } from "../../record.ts";
+import type { Batch, RecordContext, Watermark, WindowOfRow } from "../../record.ts";
 import type { OperatorContext } from "../../runtime/operator.ts";
 import type { PaneWindows } from "../../window/assigner.ts";
 import { EventTimeOperator } from "../event_time_operator.ts";
@@ -66,6 +66,8 @@ export class SlidingWindowOperator extends EventTimeOperator {
   #youngest = -Infinity;
   #lastStart = NaN;
   #last: Pane | undefined;
+  /** The cell of each record of the batch, where its pane had one. */
+  #found: (Cell | undefined)[] = [];
 
   constructor(
     private readonly windows: PaneWindows,
@@ -73,6 +75,21 @@ export class SlidingWindowOperator extends EventTimeOperator {
     context: OperatorContext,
   ) {
     super(context, settings.time);
+  }
+
+  protected override lookUp(batch: Batch): void {
+    const { windows } = this, found = new Array<Cell | undefined>(batch.length);
+    let pane: Pane | undefined, start = NaN, end = NaN;
+    for (let i = 0; i < found.length; i++) {
+      const timestamp = batch.timestamp(i);
+      if (!(timestamp >= start && timestamp < end)) {
+        start = windows.paneStart(timestamp);
+        end = windows.paneEnd(start);
+        pane = this.#panes.get(start);
+      }
+      found[i] = pane?.cells.get(keyIdentity(batch.key(i)));
+    }
+    this.#found = found;
   }
 
   protected override record(value: unknown, record: RecordContext, timestamp: number, own: Watermark): void {
@@ -94,7 +111,7 @@ export class SlidingWindowOperator extends EventTimeOperator {
     const isRestricted = tooLate > this.watermark - allowedLateness;
     const cells = isRestricted ? restrictedCells(pane, from) : pane.cells;
     const identity = keyIdentity(record.key);
-    const cell = cells.get(identity);
+    const cell = (isRestricted ? undefined : this.#found[this.view.index]) ?? cells.get(identity);
     if (cell !== undefined) cell.acc = fold.add(cell.acc, value, timestamp, this.sequence, record);
     else {
       cells.set(identity, {

@@ -1,0 +1,127 @@
+/**
+ * The commands of `mailer`. What a command needs is loaded when it is called: starting a workflow pays for nothing else.
+ *
+ * @module
+ */
+import { MailerError } from "../errors.ts";
+import type { LogLevel } from "../log.ts";
+import type { CommandDescription, OptionDescription } from "./command.ts";
+import { parseAddress } from "./run/address.ts";
+
+const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+
+const DEBUG: OptionDescription = { flags: "--debug", summary: "print stack traces of errors" };
+const ALLOW_UNSET: OptionDescription = {
+  flags: "--allow-unset",
+  summary: "let ${NAME} without a value pass",
+};
+
+function json(summary: string): OptionDescription {
+  return { flags: "--json", summary };
+}
+
+function parseLevel(text: string): LogLevel {
+  const level = LEVELS.find((one) => one === text);
+  if (level === undefined) throw new MailerError("usage", `expected one of ${LEVELS.join(", ")}`);
+  return level;
+}
+
+function parseBufferSize(text: string): number {
+  const size = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(size) || size < 1) {
+    throw new MailerError("usage", "expected a whole number from 1");
+  }
+  return size;
+}
+
+/** All of them, in the order of the help. */
+export const COMMANDS: readonly CommandDescription[] = [
+  {
+    name: "run",
+    summary: "run workflows until their input ends",
+    args: ["<FILE...>"],
+    options: [
+      { flags: "--data-dir <DIR>", summary: "folder for state and checkpoints (default: ./data)" },
+      {
+        flags: "--metrics <HOST:PORT>",
+        summary: "serve /metrics, /healthz and /readyz; port 0 takes a free one",
+        parse: parseAddress,
+      },
+      {
+        flags: "--buffer-size <N>",
+        summary: "records that may wait between two stages, instead of the workflow's env.bufferSize",
+        parse: parseBufferSize,
+      },
+      { flags: "-q, --quiet", summary: "no closing line" },
+      { flags: "--verbose", summary: "say when a workflow runs" },
+      { flags: "--progress", summary: "show progress where standard error is no terminal, too" },
+      json("problems as JSON lines on standard output, the closing line as JSON on standard error"),
+      { flags: "--log-level <LEVEL>", summary: `least to report: ${LEVELS.join(", ")} (default: warn)`, parse: parseLevel },
+      DEBUG,
+    ],
+    notes: `Results go to standard output, everything else to standard error.
+SIGINT or SIGTERM stops gracefully: what was read is processed, open windows stay open. A second one stops at once.
+
+Exit codes: 0 done (dead letters or not), 1 failed, 2 usage or invalid document, 3 not drained within
+env.shutdownTimeout, 4 another instance has taken over, 130 interrupted twice. When the reader of standard output
+goes away (as with | head), a workflow that writes nowhere else ends with 0, without a word.`,
+    load: async () => (await import("./run/command.ts")).run,
+  },
+  {
+    name: "validate",
+    summary: "report everything that is wrong with workflows, without opening anything",
+    args: ["<FILE...>"],
+    options: [json("problems as JSON lines"), ALLOW_UNSET, DEBUG],
+    load: async () => (await import("./validate.ts")).validate,
+  },
+  {
+    name: "lint",
+    summary: "point out what is valid and still doubtful",
+    args: ["<FILE...>"],
+    options: [json("warnings as JSON lines"), { flags: "--strict", summary: "exit with 1 where there are warnings" }, ALLOW_UNSET, DEBUG],
+    load: async () => (await import("./lint.ts")).lint,
+  },
+  {
+    name: "explain",
+    summary: "show stages, edges and the guarantee of a workflow",
+    args: ["<FILE>"],
+    options: [json("the pipeline as JSON"), DEBUG],
+    load: async () => (await import("./explain.ts")).explain,
+  },
+  {
+    name: "test",
+    summary: "run the tests of workflows, on virtual time",
+    args: ["<FILE.test.yaml...>"],
+    options: [json("a JSON line for each case"), DEBUG],
+    load: async () => (await import("./test/command.ts")).test,
+  },
+  {
+    name: "new",
+    summary: "start a document; without KIND, list the kinds",
+    args: ["[KIND]", "[NAME]"],
+    options: [DEBUG],
+    notes: "With NAME the document is written to NAME.yaml (a test to NAME.test.yaml), else to standard output.",
+    load: async () => (await import("./new.ts")).newDocument,
+  },
+  {
+    name: "schema",
+    summary: "print the JSON Schema of workflows, for editors",
+    args: [],
+    options: [DEBUG],
+    load: async () => (await import("./pages.ts")).schema,
+  },
+  {
+    name: "reference",
+    summary: "print the reference of workflows, as Markdown",
+    args: [],
+    options: [DEBUG],
+    load: async () => (await import("./pages.ts")).reference,
+  },
+  {
+    name: "version",
+    summary: "print the versions of Mailer, Deno and V8",
+    args: [],
+    options: [json("as JSON"), DEBUG],
+    load: async () => (await import("./version.ts")).version,
+  },
+];

@@ -1,0 +1,16 @@
+/**
+ * The command line.
+ *
+ * ```ts ignore
+ * import { denoHost, main } from "./lib/cli/mod.ts";
+ *
+ * const host = denoHost({ connectors: async () => (await import("./connectors/registry.ts")).connectors });
+ * Deno.exit(await main(Deno.args, host));
+ * ```
+ *
+ * @module
+ */
+export { EXIT, type ExitCode } from "./exit_code.ts";
+export { type Carried, denoHost, type Host, type Output } from "./host.ts";
+export { type CodeSources, codeLoader } from "./load_code.ts";
+export { main } from "./main.ts";
