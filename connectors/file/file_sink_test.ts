@@ -64,7 +64,7 @@ const unwritable = { value: [Infinity], code: "not_json_number" };
 sinkContract({ name: "file sink", setUp, unwritable });
 sinkContract({
   name: "file sink that rolls",
-  setUp: () => setUp({ rollSize: 40, rollEvery: "1h" }),
+  setUp: () => setUp({ rollSize: 500, rollEvery: "1h" }),
   unwritable,
 });
 

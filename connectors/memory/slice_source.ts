@@ -60,7 +60,7 @@ export function sliceSource(
 
 /** A record of a workflow document. */
 export interface TextRecord {
-  readonly key?: string;
+  readonly key?: unknown;
   readonly value: string;
 }
 

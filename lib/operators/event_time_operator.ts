@@ -65,14 +65,19 @@ export abstract class EventTimeOperator implements Operator {
       this.lookUp?.(batch);
       this.#eventTime(batch);
     } else this.#processingTime(batch);
-    this.rows.flush();
+    this.flush();
     this.#wake();
+  }
+
+  /** Hands on the rows made so far. An operator with more outputs hands on theirs as well. */
+  protected flush(): void {
+    this.rows.flush();
   }
 
   tick(now: number): void {
     if (this.time === "processing") this.#clockAt(now);
     this.onClock(now);
-    this.rows.flush();
+    this.flush();
     if (this.time === "processing") this.#announce(this.watermark);
     this.#wake();
   }
@@ -85,7 +90,8 @@ export abstract class EventTimeOperator implements Operator {
   }
 
   #processingTime(batch: Batch): void {
-    const now = this.context.clock.now(), { values } = batch, view = this.view;
+    // A clock that was put back does not make records late.
+    const now = Math.max(this.context.clock.now(), this.watermark), { values } = batch, view = this.view;
     this.#clockAt(now);
     for (let i = 0; i < values.length; i++) {
       view.index = i;
@@ -127,11 +133,9 @@ export abstract class EventTimeOperator implements Operator {
   marker(marker: Marker): void {
     const rose = this.#gate.marker(marker);
     if (marker.kind === "end") {
-      if (marker.complete) {
-        this.#acted(() => this.complete());
-        if (this.#opened) this.#out.marker({ kind: "ended", channel: this.context.channel });
-      }
-      this.rows.flush();
+      if (marker.complete) this.#acted(() => this.complete());
+      this.flush();
+      if (marker.complete && this.#opened) this.#out.marker({ kind: "ended", channel: this.context.channel });
       this.#out.marker(marker);
       return;
     }
@@ -141,7 +145,7 @@ export abstract class EventTimeOperator implements Operator {
     }
     if (this.time === "processing") return;
     if (rose) this.#rise();
-    this.rows.flush();
+    this.flush();
     this.#announce(this.#gate.current);
     this.#wake();
   }

@@ -37,6 +37,8 @@ interface NodeBase {
 export interface SourceNode extends NodeBase {
   readonly kind: "source";
   readonly source: Source;
+  /** Name its records carry as their source; the id where there is none. */
+  readonly sourceName?: string;
   readonly timestamp: TimestampOf<unknown> | undefined;
   readonly watermarks: WatermarkStrategy;
 }

@@ -3,7 +3,7 @@
  *
  * G1 It is the least watermark of the channels that are neither idle nor ended; it never falls.
  * G2 A channel group that has not opened yet holds it at -Infinity; one that opened without channels does not.
- * G3 When all channels have ended it is Infinity. While all are idle (or ended, but not all) it stays where it is.
+ * G3 While all channels are idle or have ended it stays where it is: others may open. Only the end of the input makes it Infinity.
  * G4 A record or watermark wakes an idle channel.
  *
  * @module
@@ -21,7 +21,7 @@ interface ChannelState {
 export class WatermarkGate {
   /** The operator's watermark. */
   current: Watermark = -Infinity;
-  /** Whether nothing holds the watermark for now: every channel is idle or has ended, and not all have ended. */
+  /** Whether nothing holds the watermark for now: every channel is idle or has ended. */
   idle = false;
   readonly #channels = new Map<Channel, ChannelState>();
   readonly #waiting: Set<number>;
@@ -98,14 +98,13 @@ export class WatermarkGate {
 
   #update(): boolean {
     if (this.#waiting.size > 0) return false;
-    let least = Infinity, active = false, allEnded = true;
+    let least = Infinity, active = false;
     for (const state of this.#channels.values()) {
-      if (!state.ended) allEnded = false;
       if (state.idle || state.ended) continue;
       active = true;
       if (state.time < least) least = state.time;
     }
-    this.idle = !active && !(allEnded && this.#channels.size > 0);
+    this.idle = !active;
     if (this.idle) return false;
     if (least <= this.current) return false;
     this.current = least;

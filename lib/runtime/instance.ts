@@ -128,6 +128,7 @@ export class Instance {
     const task = new SourceTask({
       id: node.id,
       source: node.source,
+      sourceName: node.sourceName ?? node.id,
       group: this.#ownGroups.get(node)!,
       timestamp: node.timestamp,
       watermarks: node.watermarks,

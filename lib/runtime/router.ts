@@ -34,9 +34,11 @@ export class KeyRouter implements Receiver {
   readonly #partitionOfGroup: Uint16Array;
   readonly #failed: FailureHandler;
   readonly #view = new RecordView();
-  // Scratch of one batch: its keys, the partition of each record, the number of records of each partition.
+  // Scratch of one batch: the partition of each record, the number of records of each partition.
   #owners = new Uint16Array(1024);
   readonly #counts: Int32Array;
+  /** Partitions with records, in the order of their first ones. */
+  readonly #met: number[] = [];
 
   constructor(
     keyOf: (value: unknown, record: RecordContext) => unknown,
@@ -65,10 +67,8 @@ export class KeyRouter implements Receiver {
       this.#partitions[0]!.batch(new Batch(batch.values, batch.origin, batch.rows, keys, batch.oneToOne));
       return;
     }
-    const counts = this.#counts;
-    for (let partition = 0; partition < counts.length; partition++) {
-      if (counts[partition]! > 0) this.#partitions[partition]!.batch(this.#part(batch, keys, partition));
-    }
+    // In the order of their first records: a small input then comes out much as it went in.
+    for (const partition of this.#met) this.#partitions[partition]!.batch(this.#part(batch, keys, partition));
   }
 
   /** Chooses keys and owners. Whether any record failed (it then has no owner). */
@@ -78,6 +78,7 @@ export class KeyRouter implements Receiver {
     if (this.#owners.length < values.length) this.#owners = new Uint16Array(values.length);
     const owners = this.#owners;
     counts.fill(0);
+    this.#met.length = 0;
     view.batch = batch;
     let failed = false;
     for (let i = 0; i < values.length; i++) {
@@ -88,7 +89,7 @@ export class KeyRouter implements Receiver {
         keys[i] = key;
         const owner = this.#partitionOfGroup[keyGroup(keyIdentity(key), groups)]!;
         owners[i] = owner;
-        counts[owner]!++;
+        if (counts[owner]!++ === 0) this.#met.push(owner);
       } catch (error) {
         failed = true;
         owners[i] = NO_OWNER;

@@ -25,6 +25,8 @@ import { EventTime, type TimestampOf, type WatermarkStrategy } from "./watermark
 export interface SourceTaskOptions {
   readonly id: string;
   readonly source: Source;
+  /** Name the records carry as their source. */
+  readonly sourceName: string;
   readonly group: number;
   readonly timestamp: TimestampOf<unknown> | undefined;
   readonly watermarks: WatermarkStrategy;
@@ -183,7 +185,7 @@ export class SourceTask implements Task {
   }
 
   #records(read: RecordsRead): void {
-    const { id, counters, timestamp: timestampOf } = this.#options;
+    const { sourceName, counters, timestamp: timestampOf } = this.#options;
     const split = this.#split(read.split);
     split.emptySince = undefined;
     split.status.idle = false;
@@ -191,7 +193,7 @@ export class SourceTask implements Task {
     counters.recordsIn += count + (read.failures?.length ?? 0);
     const origin: Origin & { timestamps: Float64Array; watermarks: Float64Array } = {
       channel: split.channel,
-      source: id,
+      source: sourceName,
       split: read.split,
       timestamps: read.timestamps ?? new Float64Array(count),
       watermarks: new Float64Array(count),
@@ -267,7 +269,7 @@ export class SourceTask implements Task {
   #failed(failure: ReadFailure, split: SplitState): Batch {
     return new Batch<unknown>([failure.text], {
       channel: split.channel,
-      source: split.status.source,
+      source: this.#options.sourceName,
       split: split.status.split,
       timestamps: Float64Array.of(NaN),
       watermarks: Float64Array.of(split.eventTime.current),

@@ -25,6 +25,8 @@ import { type SinkOptions, Stream, type StreamScope } from "./stream.ts";
 export interface SourceOptions<T> extends OperatorOptions {
   /** Event time of a record, ms since the epoch. Default: the source's own; the time of reading where it has none. */
   readonly timestamp?: (value: T, record: RecordContext) => number;
+  /** Name its records carry as their source. Default: the id. */
+  readonly sourceName?: string;
   /** Where watermarks come from. Default: the greatest timestamp seen, per split. */
   readonly watermarks?: WatermarkStrategy<T>;
 }
@@ -121,6 +123,7 @@ export class Env {
       onError: options.onError ?? "fail",
       config: source.describe(),
       source: source as Source,
+      ...(options.sourceName === undefined ? {} : { sourceName: options.sourceName }),
       timestamp: options.timestamp as TimestampOf<unknown> | undefined,
       watermarks: (options.watermarks ?? boundedOutOfOrderness(0)) as WatermarkStrategy,
     });

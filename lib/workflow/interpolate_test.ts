@@ -186,6 +186,24 @@ sink: { type: postgres, postgres: { dsn: ${dsn}, table: t, mapping: { a: a } } }
   }
 });
 
+Deno.test("not even a secret too short to be masked is quoted", () => {
+  const text = `name: t
+source: { type: kafka, kafka: { brokers: [b:1], topic: t, groupID: g, sasl: { mechanism: plain, username: u, password: 123 } } }
+sink: { type: stdout }
+`;
+  assert.deepEqual(parsed(text).problems.map(({ message, hint }) => [message, hint]), [
+    ["expected a text, found a number", undefined],
+  ]);
+});
+
+Deno.test("rules do not judge by a value that is not known yet", () => {
+  const text = `name: t
+source: { type: stdin }
+sink: { type: postgres, postgres: { dsn: x, table: t, mapping: { a: a }, mode: "\${NONE}", conflictColumns: [a] } }
+`;
+  assert.deepEqual(problemsOf(text, { allowUnset: true }), []);
+});
+
 Deno.test("masking hides longer secrets first, and short ones only where they stand alone", () => {
   const mask = maskOf(["pass", "password", "ab", "$x.", ""]);
   assert.equal(

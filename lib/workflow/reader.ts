@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { setOwn } from "../value.ts";
 import type { Path, Place, Problems } from "./problem.ts";
 import type { Secrets } from "./secrets.ts";
 import type { DocumentNode, MapNode, ScalarNode } from "./tree.ts";
@@ -133,11 +134,7 @@ export function valueOf(node: DocumentNode): unknown {
 /** An object of entries, among which `__proto__` is one like any other. */
 export function objectOf<T>(entries: Iterable<readonly [string, T]>): Record<string, T> {
   const object: Record<string, T> = {};
-  for (const [key, value] of entries) {
-    if (key === "__proto__") {
-      Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
-    } else object[key] = value;
-  }
+  for (const [key, value] of entries) setOwn(object, key, value);
   return object;
 }
 

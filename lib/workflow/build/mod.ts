@@ -144,6 +144,7 @@ class Builder {
       ...(spec.timestamp === undefined
         ? {}
         : { timestamp: timestampOf(spec.timestamp) as TimestampOf<unknown> }),
+      ...(spec.type === "file" && spec.file.source !== undefined ? { sourceName: spec.file.source } : {}),
       ...replaced?.options,
     });
   }
