@@ -4,7 +4,14 @@
  * @module
  */
 import type { Sink, Source } from "../lib/connector.ts";
-import { bytesFormat, type CsvType, type Format, jsonFormat, stringFormat, type TextOptions } from "../lib/format/mod.ts";
+import {
+  bytesFormat,
+  type CsvType,
+  type Format,
+  jsonFormat,
+  stringFormat,
+  type TextOptions,
+} from "../lib/format/mod.ts";
 import { stringifyJson } from "../lib/json.ts";
 import { setOwn } from "../lib/value.ts";
 import type { CsvBlock, Encoding, StdinBlock } from "../lib/workflow/blocks.ts";

@@ -1,3 +1,4 @@
+// deno-lint-ignore-file mailer/injected-time -- this is where the real time comes in
 /**
  * Wall-clock time as something that is handed in, so that every behaviour can be tested without sleeping.
  *

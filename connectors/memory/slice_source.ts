@@ -37,6 +37,7 @@ export interface PayloadSourceOptions<T> extends SliceSourceOptions {
  * @throws {MailerError} `invalid_slice_options`
  */
 export function sliceSource<T>(values: readonly T[], options?: SliceSourceOptions): Source<T>;
+/** Records from an array of payloads, which are decoded batch by batch. */
 export function sliceSource<T>(payloads: readonly Payload[], options: PayloadSourceOptions<T>): Source<T>;
 export function sliceSource(
   values: readonly unknown[],
@@ -60,12 +61,15 @@ export function sliceSource(
 
 /** A record of a workflow document. */
 export interface TextRecord {
+  /** Key the record is read with. */
   readonly key?: unknown;
+  /** Text to be decoded. */
   readonly value: string;
 }
 
 /** Settings of {@link recordsSource}. */
 export interface RecordsSourceOptions<T> {
+  /** In the order they are read. */
   readonly records: readonly TextRecord[];
   /** How the values are to be decoded. */
   readonly format: Format<T>;

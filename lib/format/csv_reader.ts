@@ -68,7 +68,7 @@ export class CsvReader implements TextReader {
   /** Takes one record off the chunk. False where more bytes are needed to see where it ends. */
   #take(batch: RowBatch, chunk: Chunk, from: number, scan: CsvScan): boolean {
     const { maxLineBytes, csv } = this.#options;
-    if (scan.kind === "open" && !this.#window.ended && chunk.length - from <= maxLineBytes) return false;
+    if (scan.kind === "open" && !this.#window.ended && chunk.length - 1 - from <= maxLineBytes) return false;
     let end = scan.kind === "record"
       ? scan.end
       : scan.kind === "bad"

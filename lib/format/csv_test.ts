@@ -90,7 +90,7 @@ Deno.test("typed cells: numbers without losing a digit, booleans, json, nulls; t
 Deno.test("typed number cells mean the number that is written", () => {
   const rows = new CsvRows(["n"], checkedCsvOptions({ types: { n: "number" } }));
   fc.assert(fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
-    assert.equal(Number(rows.row([String(value)]).n), value);
+    assert.equal(Number(rows.row([String(value)]).n), Number(String(value)));
   }));
 });
 

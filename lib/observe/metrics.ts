@@ -13,14 +13,17 @@ import type { Run } from "../runtime/run.ts";
 /** The registry of a pipeline. */
 export class PipelineMetrics {
   readonly registry: Registry = new Registry();
-  #run: Run | undefined;
 
-  constructor(pipeline: string) {
+  /**
+   * @param pipeline Name of the pipeline, a label of everything.
+   * @param run The run the metrics speak of, if there is any.
+   */
+  constructor(pipeline: string, run: () => Run | undefined) {
     this.registry.setDefaultLabels({ pipeline });
-    const operators = () => this.#run?.instance.operators ?? [];
-    const stages = () => this.#run?.instance.stages ?? [];
-    const edges = () => this.#run?.instance.edgeCounters ?? [];
-    const splits = () => this.#run?.instance.splits ?? [];
+    const operators = () => run()?.instance.operators ?? [];
+    const stages = () => run()?.instance.stages ?? [];
+    const edges = () => run()?.instance.edgeCounters ?? [];
+    const splits = () => run()?.instance.splits ?? [];
 
     this.#counter("mailer_records_in_total", "Records an operator was given", ["operator", "type"], (set) => {
       for (const o of operators()) set({ operator: o.id, type: o.type }, o.recordsIn);
@@ -80,13 +83,8 @@ export class PipelineMetrics {
       for (const s of splits()) set({ source: s.source, split: s.split }, s.idle ? 1 : 0);
     });
     this.#gauge("mailer_pipeline_running", "1 while records flow", [], (set) => {
-      set({}, this.#run?.phase === "running" || this.#run?.phase === "stopping" ? 1 : 0);
+      set({}, run()?.phase === "running" || run()?.phase === "stopping" ? 1 : 0);
     });
-  }
-
-  /** Speaks of this run from now on. */
-  watch(run: Run): void {
-    this.#run = run;
   }
 
   /** All metrics in the Prometheus text format. */

@@ -6,10 +6,11 @@
  *    records were batched or when markers travelled.
  * V2 Rows go in front of the watermark that made them due.
  * V3 The operator's watermark goes out when a marker comes in, never ahead of a row that belongs before it.
+ * V4 A row carries the operator's watermark, not that of the record it came of: with several channels that one may be ahead.
  *
  * @module
  */
-import { Batch, type Marker, type RecordContext, RecordView, type Watermark } from "../record.ts";
+import { Batch, type Marker, type Origin, type RecordContext, RecordView, type Watermark } from "../record.ts";
 import type { TimeDomain } from "../window/assigner.ts";
 import { WatermarkGate } from "../runtime/gate.ts";
 import type { Operator, OperatorContext, Receiver } from "../runtime/operator.ts";
@@ -173,6 +174,26 @@ export abstract class EventTimeOperator implements Operator {
         this.#idle ? { kind: "idle", channel } : { kind: "watermark", channel, time: this.#announced },
       );
     }
+  }
+
+  /** Stands in errors and dead letters for what is no record: a timer, a window. */
+  protected standIn(value: unknown, key: unknown, timestamp: number): Batch {
+    const { id, partition, channel } = this.context;
+    const origin: Origin = {
+      channel,
+      source: id,
+      split: String(partition),
+      timestamps: Float64Array.of(timestamp),
+      watermarks: Float64Array.of(this.before),
+      firstOffset: undefined,
+      offsets: undefined,
+      headers: undefined,
+      keys: [key],
+      texts: undefined,
+      windows: undefined,
+      bytes: 0,
+    };
+    return new Batch([value], origin, undefined, undefined, false);
   }
 
   /** Sends a record that came too late to the `late` output, or counts it where nobody reads that. */

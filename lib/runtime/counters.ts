@@ -11,7 +11,7 @@ export class OperatorCounters {
   recordsOut = 0;
   errors = 0;
   deadLetters = 0;
-  readonly dropped = new Map<DropReason, number>();
+  readonly dropped: Map<DropReason, number> = new Map();
   /** One entry an instance. */
   readonly gauges: OperatorGauges[] = [];
 

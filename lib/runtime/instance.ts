@@ -51,7 +51,7 @@ export class Instance {
   readonly edgeCounters: EdgeCounters[] = [];
   readonly splits: SplitStatus[] = [];
   /** The instances of each synchronous operator, by its id. */
-  readonly running = new Map<string, Operator[]>();
+  readonly running: Map<string, Operator[]> = new Map();
   readonly #plan: Plan;
   readonly #options: InstanceOptions;
   readonly #counters = new Map<GraphNode, OperatorCounters>();
@@ -193,8 +193,8 @@ export class Instance {
     const { clock } = this.#options;
     const exits = this.#exits(stage, times);
     const operators: Operator[] = [];
-    let running: FusedStage | undefined;
-    const wakeAt = (time: number) => running!.wakeAt(time);
+    const made: { stage?: FusedStage } = {}; // operators ask for ticks of the stage that is made of them
+    const wakeAt = (time: number) => made.stage!.wakeAt(time);
     const root = stage.nodes[0]!;
     const inner = root.kind === "keyBy" || root.kind === "union" ? stage.nodes.slice(1) : stage.nodes;
     const heads: Receiver[] = [];
@@ -223,8 +223,7 @@ export class Instance {
         : heads[0]!;
       inputs = [{ edge: this.#edges.get(edges[0]!)!, receiver: entry }];
     }
-    running = new FusedStage(stage.id, inputs, exits.outputs, operators.toReversed(), times, clock);
-    return running;
+    return made.stage = new FusedStage(stage.id, inputs, exits.outputs, operators.toReversed(), times, clock);
   }
 
   #keyRouter(node: GraphNode & { kind: "keyBy" }, heads: readonly Receiver[], exits: Exits): Receiver {

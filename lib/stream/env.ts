@@ -11,7 +11,7 @@ import { type Logger, silentLogger } from "../log.ts";
 import { type Description, describePlan, explainPlan } from "../plan/describe.ts";
 import type { SinkNode, SourceNode } from "../plan/graph.ts";
 import { type Plan, plan } from "../plan/plan.ts";
-import { PipelineMetrics } from "../observe/metrics.ts";
+import type { PipelineMetrics } from "../observe/metrics.ts";
 import { Run } from "../runtime/run.ts";
 import type { RecordContext } from "../record.ts";
 import { boundedOutOfOrderness, type TimestampOf, type WatermarkStrategy } from "../runtime/watermarks.ts";
@@ -152,7 +152,7 @@ export class Env {
 
   /** Metrics in the Prometheus text format. */
   async metrics(): Promise<string> {
-    return await this.#pipelineMetrics().text();
+    return await (await this.pipelineMetrics()).text();
   }
 
   /** Runs to the end. A signal stops the run as {@link RunHandle.stop} does; that is no error. */
@@ -174,7 +174,6 @@ export class Env {
     if (this.#run !== undefined && this.#run.phase !== "finished" && this.#run.phase !== "stopped" && this.#run.phase !== "failed") {
       throw new MailerError("already_running", `pipeline "${this.name}" is running already`);
     }
-    const metrics = this.#pipelineMetrics();
     this.#run = new Run(this.#plan(), {
       clock: this.#clock,
       logger: this.#logger,
@@ -183,12 +182,13 @@ export class Env {
       maxKeyGroups: MAX_KEY_GROUPS,
       shutdownTimeout: this.#shutdownTimeout,
     });
-    metrics.watch(this.#run);
     return new RunHandle(this.name, this.#run, this.#deadLetters?.id);
   }
 
-  #pipelineMetrics(): PipelineMetrics {
-    return this.#metrics ??= new PipelineMetrics(this.name);
+  /** @ignore The registry of this pipeline. It is made when somebody asks: loading the client costs a start 20 ms. */
+  async pipelineMetrics(): Promise<PipelineMetrics> {
+    const { PipelineMetrics } = await import("../observe/metrics.ts");
+    return this.#metrics ??= new PipelineMetrics(this.name, () => this.#run);
   }
 
   #plan(): Plan {

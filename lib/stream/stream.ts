@@ -196,12 +196,13 @@ export class Stream<T> {
   /** Event time and watermarks from here on, out of the values. Default watermarks: monotonic. */
   assignTimestamps(
     timestamp: (value: T, record: RecordContext) => number,
-    watermarks: WatermarkStrategy<T> = monotonic(),
+    watermarks?: WatermarkStrategy<T>,
     options?: OperatorOptions,
   ): Stream<T> {
+    const strategy = (watermarks ?? monotonic()) as WatermarkStrategy;
     const create: OperatorSpec["create"] = (context) =>
-      new AssignTimestampsOperator(timestamp as TimestampOf<unknown>, watermarks as WatermarkStrategy, context);
-    const config = { watermarks: watermarks.name };
+      new AssignTimestampsOperator(timestamp as TimestampOf<unknown>, strategy, context);
+    const config = { watermarks: strategy.name };
     return this.with<T>({ type: "assignTimestamps", create, config, ownRows: true }, options);
   }
 

@@ -8,12 +8,14 @@
  *
  * @module
  */
+import { TimeHeap } from "../../heap.ts";
 import { keyIdentity } from "../../key.ts";
 import type { Batch, RecordContext, Watermark, WindowOfRow } from "../../record.ts";
 import type { OperatorContext } from "../../runtime/operator.ts";
+import { copyValue } from "../../value.ts";
 import type { PaneWindows } from "../../window/assigner.ts";
-import { EventTimeOperator } from "../event_time_operator.ts";
 import { type WindowSettings, windowOfRow } from "./settings.ts";
+import { WindowOperator } from "./window_operator.ts";
 
 /** A key in a window. */
 interface Cell {
@@ -33,11 +35,11 @@ interface Window {
 }
 
 /** Runs tumbling and sliding windows. */
-export class FixedWindowOperator extends EventTimeOperator {
+export class FixedWindowOperator extends WindowOperator {
   /** Open and not yet forgotten windows by start. */
   readonly #windows = new Map<number, Window>();
-  /** Least end of a window that has not closed, or least time at which one is forgotten. */
-  #due = Infinity;
+  /** Windows by when something happens to them: their end, then the time at which they are forgotten. */
+  readonly #due = new TimeHeap<Window>();
   // The window looked up last (tumbling): nearly always the next record's too.
   #lastPane = NaN;
   #lastWindow: Window | undefined;
@@ -45,12 +47,8 @@ export class FixedWindowOperator extends EventTimeOperator {
   /** The cell of each record of the batch, where its (tumbling) window had one. */
   #found: (Cell | undefined)[] = [];
 
-  constructor(
-    private readonly windows: PaneWindows,
-    private readonly settings: WindowSettings,
-    context: OperatorContext,
-  ) {
-    super(context, settings.time);
+  constructor(private readonly windows: PaneWindows, settings: WindowSettings, context: OperatorContext) {
+    super(settings, context, settings.time);
   }
 
   protected override lookUp(batch: Batch): void {
@@ -81,7 +79,7 @@ export class FixedWindowOperator extends EventTimeOperator {
         this.late(Math.max(own, this.watermark) - windows.windowEnd(pane));
         return;
       }
-      this.#add(window, value, record, timestamp, own);
+      this.#add(window, value, record, timestamp);
       return;
     }
     let taken = false, end = NaN;
@@ -89,8 +87,9 @@ export class FixedWindowOperator extends EventTimeOperator {
       const window = this.#open(start, own);
       end = windows.windowEnd(start);
       if (window === undefined) continue;
+      // A reducer may keep the value it is given and change it: one window must not do so to another.
+      this.#add(window, taken ? copyValue(value) : value, record, timestamp);
       taken = true;
-      this.#add(window, value, record, timestamp, own);
     }
     if (!taken) this.late(Math.max(own, this.watermark) - end);
   }
@@ -113,11 +112,11 @@ export class FixedWindowOperator extends EventTimeOperator {
     // Nobody was in it when its end passed, so nothing has been given for it.
     const window: Window = { row, end, gone, cells: new Map(), closed: this.watermark >= end };
     this.#windows.set(start, window);
-    this.#due = Math.min(this.#due, window.closed ? gone : end);
+    this.#due.push(window.closed ? gone : end, window);
     return window;
   }
 
-  #add(window: Window, value: unknown, record: RecordContext, timestamp: number, own: Watermark): void {
+  #add(window: Window, value: unknown, record: RecordContext, timestamp: number): void {
     const { fold, trigger } = this.settings;
     const identity = keyIdentity(record.key);
     let cell = this.#found[this.view.index] ?? window.cells.get(identity);
@@ -127,33 +126,31 @@ export class FixedWindowOperator extends EventTimeOperator {
       window.cells.set(identity, cell);
       this.context.gauges.stateEntries++;
     } else cell.acc = fold.add(cell.acc, value, timestamp, this.sequence, record);
-    if (window.closed) this.#emit(window, cell, own);
+    if (window.closed) this.#emit(window, cell, this.watermark);
     else if (trigger !== undefined) this.#trigger(window, cell);
   }
 
   #emit(window: Window, cell: Cell, watermark: Watermark): void {
-    const { fold, rows } = this.settings;
-    for (const row of rows(fold.result(cell.acc), cell.key, window.row)) {
-      this.rows.add(row, cell.key, window.end - 1, watermark, window.row);
-    }
+    this.give(cell.acc, cell.key, window.end - 1, watermark, window.row);
   }
 
   protected override fire(): void {
-    if (this.watermark < this.#due) return;
-    const due = [...this.#windows.values()].filter((window) => window.end <= this.watermark)
-      .sort((a, b) => a.end - b.end);
-    for (const window of due) {
+    while (this.#due.isDue(this.watermark)) {
+      const window = this.#due.pop();
       if (!window.closed) {
         window.closed = true;
-        for (const cell of window.cells.values()) this.#emit(window, cell, this.before);
+        for (const cell of window.cells.values()) {
+          if (!this.isPurged(cell.fresh)) this.#emit(window, cell, this.before);
+        }
       }
-      if (window.gone > this.watermark) continue;
+      if (window.gone > this.watermark) {
+        this.#due.push(window.gone, window);
+        continue;
+      }
       this.#windows.delete(window.row.start);
       this.context.gauges.stateEntries -= window.cells.size;
       if (window === this.#lastWindow) this.#lastPane = NaN;
     }
-    this.#due = Infinity;
-    for (const { closed, end, gone } of this.#windows.values()) this.#due = Math.min(this.#due, closed ? gone : end);
   }
 
   #trigger(window: Window, cell: Cell): void {
@@ -164,12 +161,8 @@ export class FixedWindowOperator extends EventTimeOperator {
   }
 
   #early(window: Window, cell: Cell): void {
-    const { fold, rows, trigger } = this.settings;
-    const row: WindowOfRow = { ...window.row, early: true };
-    // Its time is inside the window, but never behind what the channel has promised.
-    for (const value of rows(fold.result(cell.acc), cell.key, row)) {
-      this.rows.add(value, cell.key, window.end - 1, this.before, row);
-    }
+    const { fold, trigger } = this.settings;
+    this.give(cell.acc, cell.key, window.end - 1, this.watermark, { ...window.row, early: true });
     cell.fresh = 0;
     if (trigger!.purge) cell.acc = fold.create();
   }
@@ -184,6 +177,6 @@ export class FixedWindowOperator extends EventTimeOperator {
   }
 
   protected override nextDue(): number {
-    return this.time === "processing" ? Math.min(this.#due, this.#earlyAt) : this.#earlyAt;
+    return this.time === "processing" ? Math.min(this.#due.earliest, this.#earlyAt) : this.#earlyAt;
   }
 }

@@ -6,8 +6,8 @@
 import { keyIdentity } from "../../key.ts";
 import type { RecordContext, Watermark } from "../../record.ts";
 import type { OperatorContext } from "../../runtime/operator.ts";
-import { EventTimeOperator } from "../event_time_operator.ts";
 import type { WindowSettings } from "./settings.ts";
+import { WindowOperator } from "./window_operator.ts";
 
 interface GlobalKey {
   readonly key: unknown;
@@ -17,15 +17,15 @@ interface GlobalKey {
 }
 
 /** Runs global windows. Rows have the time of their newest record and no window of time. */
-export class GlobalWindowOperator extends EventTimeOperator {
+export class GlobalWindowOperator extends WindowOperator {
   readonly #keys = new Map<unknown, GlobalKey>();
   #earlyAt = Infinity;
 
-  constructor(private readonly settings: WindowSettings, context: OperatorContext) {
-    super(context, "event");
+  constructor(settings: WindowSettings, context: OperatorContext) {
+    super(settings, context);
   }
 
-  protected override record(value: unknown, record: RecordContext, timestamp: number, own: Watermark): void {
+  protected override record(value: unknown, record: RecordContext, timestamp: number): void {
     const { fold, trigger } = this.settings;
     const identity = keyIdentity(record.key);
     let state = this.#keys.get(identity);
@@ -39,19 +39,19 @@ export class GlobalWindowOperator extends EventTimeOperator {
       if (timestamp > state.newest) state.newest = timestamp;
     }
     state.fresh++;
-    if (trigger?.every !== undefined && state.fresh >= trigger.every) this.#emit(state, own);
+    if (trigger?.every !== undefined && state.fresh >= trigger.every) this.#emit(state, this.watermark);
     else if (trigger?.early !== undefined && this.#earlyAt === Infinity) {
       this.#earlyAt = this.context.clock.now() + trigger.early;
     }
   }
 
   #emit(state: GlobalKey, watermark: Watermark): void {
-    const { fold, rows, trigger } = this.settings;
-    for (const row of rows(fold.result(state.acc), state.key, undefined)) {
-      this.rows.add(row, state.key, state.newest, watermark);
-    }
+    const { fold, trigger } = this.settings;
+    this.give(state.acc, state.key, state.newest, watermark, undefined);
     state.fresh = 0;
-    if (trigger?.purge) state.acc = fold.create();
+    if (!trigger?.purge) return;
+    state.acc = fold.create();
+    state.newest = -Infinity;
   }
 
   protected override fire(): void {} // no time closes this window

@@ -14,9 +14,9 @@ import { keyIdentity } from "../../key.ts";
 import type { Batch, RecordContext, Watermark, WindowOfRow } from "../../record.ts";
 import type { OperatorContext } from "../../runtime/operator.ts";
 import type { SessionWindows } from "../../window/assigner.ts";
-import { EventTimeOperator } from "../event_time_operator.ts";
 import { type KeySessions, NO_SESSION, type SessionSlot, SessionStore } from "./session_store.ts";
 import { type WindowSettings, windowOfRow } from "./settings.ts";
+import { WindowOperator } from "./window_operator.ts";
 
 /** A session as it was put into the heap: another one in its slot has another generation. */
 interface Entry {
@@ -25,7 +25,7 @@ interface Entry {
 }
 
 /** Runs session windows. */
-export class SessionWindowOperator extends EventTimeOperator {
+export class SessionWindowOperator extends WindowOperator {
   readonly #sessions = new SessionStore();
   /** Sessions by the end they had when they were put in; one that has grown is put back when its turn comes. */
   readonly #ends = new TimeHeap<Entry>();
@@ -34,8 +34,8 @@ export class SessionWindowOperator extends EventTimeOperator {
   /** What was known of the key of each record of the batch. */
   #found: (KeySessions | undefined)[] = [];
 
-  constructor(windows: SessionWindows, private readonly settings: WindowSettings, context: OperatorContext) {
-    super(context, settings.time);
+  constructor(windows: SessionWindows, settings: WindowSettings, context: OperatorContext) {
+    super(settings, context, settings.time);
     this.#gap = windows.gap;
   }
 
@@ -106,7 +106,7 @@ export class SessionWindowOperator extends EventTimeOperator {
     const isClosed = end <= this.watermark;
     sessions.closed[slot] = isClosed ? 1 : 0;
     if (wasClosed && !isClosed) this.#await(end, slot);
-    if (isClosed) this.#emit(slot, own);
+    if (isClosed) this.#emit(slot, this.watermark);
     else if (this.settings.trigger !== undefined) this.#trigger(slot);
   }
 
@@ -115,13 +115,10 @@ export class SessionWindowOperator extends EventTimeOperator {
   }
 
   #emit(slot: SessionSlot, watermark: Watermark, early?: true): void {
-    const { fold, rows, timezone } = this.settings, { starts, ends, accs, owners } = this.#sessions;
-    const plain = windowOfRow(starts[slot]!, ends[slot]!, timezone);
+    const { starts, ends, accs, owners } = this.#sessions;
+    const plain = windowOfRow(starts[slot]!, ends[slot]!, this.settings.timezone);
     const window: WindowOfRow = early ? { ...plain, early } : plain;
-    const { key } = owners[slot]!;
-    for (const row of rows(fold.result(accs[slot]), key, window)) {
-      this.rows.add(row, key, window.end - 1, watermark, window);
-    }
+    this.give(accs[slot], owners[slot]!.key, window.end - 1, watermark, window);
   }
 
   protected override fire(): void {
@@ -136,7 +133,7 @@ export class SessionWindowOperator extends EventTimeOperator {
           continue;
         }
         sessions.closed[slot] = 1;
-        this.#emit(slot, this.before);
+        if (!this.isPurged(sessions.fresh[slot]!)) this.#emit(slot, this.before);
       }
       if (end + allowedLateness > this.watermark) waiting.push(end + allowedLateness, entry);
       else sessions.remove(slot);
@@ -152,7 +149,7 @@ export class SessionWindowOperator extends EventTimeOperator {
   }
 
   #early(slot: SessionSlot): void {
-    this.#emit(slot, this.before, true);
+    this.#emit(slot, this.watermark, true);
     this.#sessions.fresh[slot] = 0;
     if (this.settings.trigger!.purge) this.#sessions.accs[slot] = this.settings.fold.create();
   }
