@@ -7,6 +7,7 @@ import type { Sink } from "../../lib/connector.ts";
 
 /** The sink, and the values of all its runs in order. */
 export interface CollectSink<T> extends Sink<T> {
+  /** In the order they came. */
   readonly values: T[];
 }
 

@@ -14,7 +14,9 @@ import type { Batch } from "../../lib/record.ts";
 
 /** A sink and the stream its values come out of. */
 export interface ReadableSink<T> {
+  /** Takes the values. */
   readonly sink: Sink<T>;
+  /** Gives them. */
   readonly readable: ReadableStream<T>;
 }
 

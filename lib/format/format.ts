@@ -12,7 +12,9 @@ export type Payload = string | Uint8Array;
 export interface Format<T = unknown> {
   /** E.g. `json`. */
   readonly name: string;
+  /** A new decoder. @throws {MailerError} where the format can only be written. */
   decoder(): Decoder<T>;
+  /** A new encoder. */
   encoder(): Encoder;
 }
 
@@ -27,7 +29,9 @@ export interface Decoder<T = unknown> {
 
 /** Where a {@link Decoder} puts what it finds. */
 export interface Decoded<T = unknown> {
+  /** Values of the payloads that could be decoded, in order. */
   readonly values: T[];
+  /** The payloads that could not, in order. */
   readonly failures: DecodeFailure[];
 }
 
@@ -35,6 +39,7 @@ export interface Decoded<T = unknown> {
 export interface DecodeFailure {
   /** Which payload it was. */
   readonly index: number;
+  /** Why. */
   readonly error: Error;
 }
 
@@ -52,10 +57,15 @@ export interface Encoder {
 
 /** The columns of a read that come from decoding: see {@link RecordsRead}. */
 export interface DecodedColumns<T = unknown> {
+  /** Values of the payloads that could be decoded. */
   readonly values: T[];
+  /** Offset of the first value, where there are no failures. */
   readonly firstOffset?: number;
+  /** Offsets of the values, where there are failures. */
   readonly offsets?: Float64Array;
+  /** The payloads of the values. */
   readonly texts: readonly Payload[];
+  /** The payloads that could not be decoded. */
   readonly failures?: readonly ReadFailure[];
 }
 

@@ -67,14 +67,17 @@ export interface TextReader {
 
 /** What a {@link TextReader} was told, with all defaults. */
 export interface CheckedTextOptions {
+  /** What the bytes are made of. */
   readonly format: TextFormat;
+  /** Of no matter unless the format is csv. */
   readonly csv: Required<CsvOptions>;
+  /** Longest line, or csv record. */
   readonly maxLineBytes: number;
 }
 
 const FORMATS: readonly TextFormat[] = ["ndjson", "csv", "lines"];
 
-/** @throws {MailerError} `invalid_text_options`, `invalid_csv_options` */
+/** The options with their defaults. @throws {MailerError} `invalid_text_options`, `invalid_csv_options` */
 export function checkedTextOptions(options: TextOptions = {}): CheckedTextOptions {
   const { format = "ndjson", maxLineBytes = 1 << 24 } = options;
   if (!FORMATS.includes(format)) {
@@ -95,7 +98,11 @@ export function checkedTextOptions(options: TextOptions = {}): CheckedTextOption
   return { format, csv: checkedCsvOptions(options.csv), maxLineBytes };
 }
 
-/** @param start Where the bytes that will be pushed begin; default at the start of the stream. */
+/**
+ * A reader for bytes of this format.
+ *
+ * @param start Where the bytes that will be pushed begin; default at the start of the stream.
+ */
 export function textReader(
   { format, csv, maxLineBytes }: CheckedTextOptions,
   start: TextPosition = { bytes: 0, record: 0 },

@@ -19,6 +19,7 @@ import { VirtualClock } from "./virtual_clock.ts";
 
 /** A sink under test. */
 export interface SinkUnderTest {
+  /** The sink itself. */
   readonly sink: Sink;
   /** What has come out of it so far. */
   written(): unknown[] | Promise<unknown[]>;

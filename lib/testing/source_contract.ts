@@ -22,6 +22,7 @@ import { VirtualClock } from "./virtual_clock.ts";
 
 /** A source under test. */
 export interface SourceUnderTest {
+  /** The source itself. */
   readonly source: Source;
   /** Takes away what was set up for it. */
   tearDown?(): void | Promise<void>;
@@ -29,6 +30,7 @@ export interface SourceUnderTest {
 
 /** A split and what is in it. */
 export interface ExpectedSplit {
+  /** Its name. */
   readonly split: string;
   /** Values in order; a {@link failure} where a record cannot be decoded. */
   readonly records: readonly unknown[];

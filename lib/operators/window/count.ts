@@ -64,26 +64,27 @@ export class CountWindowOperator extends WindowOperator {
   }
 
   #emit(identity: unknown, state: CountedKey, watermark: Watermark): void {
-    const { pieces, key } = state;
-    let newest = -Infinity;
-    for (const piece of pieces) if (piece.newest > newest) newest = piece.newest;
-    try {
-      this.give(this.#merged(pieces), key, newest, watermark, undefined);
-    } catch (error) {
-      this.rowFailed(error, key, newest, undefined);
-    }
+    const { pieces } = state;
+    this.#row(state, watermark);
     state.fresh = 0;
     if (this.windows.slide < this.windows.size) return;
     this.context.gauges.stateEntries -= pieces.length;
     this.#keys.delete(identity);
   }
 
-  #merged(pieces: readonly Piece[]): unknown {
-    if (pieces.length === 1) return pieces[0]!.acc;
+  #row({ pieces, key }: CountedKey, watermark: Watermark): void {
     const { fold } = this.settings;
-    let acc = fold.create();
-    for (const piece of pieces) acc = fold.merge!(acc, piece.acc);
-    return acc;
+    let newest = -Infinity, acc = pieces[0]!.acc;
+    for (const piece of pieces) if (piece.newest > newest) newest = piece.newest;
+    if (pieces.length > 1) {
+      try {
+        acc = fold.create();
+        for (const piece of pieces) acc = fold.merge!(acc, piece.acc);
+      } catch (error) {
+        return this.rowFailed(error, key, newest, undefined);
+      }
+    }
+    this.give(acc, key, newest, watermark, undefined);
   }
 
   protected override fire(): void {} // counts, not time, close these windows

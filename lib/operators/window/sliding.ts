@@ -8,7 +8,9 @@
  *    part. A row is front + back; moving on drops from front, adds to back, and turns back into front when that is used up.
  * D3 A key with a record that came into a pane already taken in, or that is too late for some of the windows of its pane (but
  *    not all), is irregular until that pane has left: its rows are merged pane by pane.
- * D4 Windows close in the order of their starts, each once for every key that has a record in it.
+ * D4 Windows close in the order of their starts, each once for every key that has a record in it. Stretches without records
+ *    are skipped, not walked through.
+ * D5 Panes of a key that cannot be merged (an aggregate refuses) make it irregular: only the rows they are in fail.
  *
  * @module
  */
@@ -16,8 +18,8 @@ import { keyIdentity } from "../../key.ts";
 import type { Batch, RecordContext, Watermark, WindowOfRow } from "../../record.ts";
 import type { OperatorContext } from "../../runtime/operator.ts";
 import type { PaneWindows } from "../../window/assigner.ts";
-import { EventTimeOperator } from "../event_time_operator.ts";
 import { type WindowSettings, windowOfRow } from "./settings.ts";
+import { WindowOperator } from "./window_operator.ts";
 
 /** A key in a pane. */
 interface Cell {
@@ -55,7 +57,7 @@ class PaneQueue {
 }
 
 /** Runs mergeable sliding windows. */
-export class SlidingWindowOperator extends EventTimeOperator {
+export class SlidingWindowOperator extends WindowOperator {
   readonly #panes = new Map<number, Pane>();
   readonly #queues = new Map<unknown, PaneQueue>();
   /** Start of the next window to close; NaN while no pane asks for one. */
@@ -69,12 +71,8 @@ export class SlidingWindowOperator extends EventTimeOperator {
   /** The cell of each record of the batch, where its pane had one. */
   #found: (Cell | undefined)[] = [];
 
-  constructor(
-    private readonly windows: PaneWindows,
-    private readonly settings: WindowSettings,
-    context: OperatorContext,
-  ) {
-    super(context, settings.time);
+  constructor(private readonly windows: PaneWindows, settings: WindowSettings, context: OperatorContext) {
+    super(settings, context, settings.time);
   }
 
   protected override lookUp(batch: Batch): void {
@@ -121,13 +119,17 @@ export class SlidingWindowOperator extends EventTimeOperator {
       this.context.gauges.stateEntries++;
     }
     if (!(first >= this.#next)) this.#reach(from);
-    if (!pane.taken && !isRestricted) return;
-    const queue = this.#queue(identity, record.key);
-    queue.irregularUntil = Math.max(queue.irregularUntil, start);
+    if (pane.taken || isRestricted) this.#irregular(this.#queue(identity, record.key), start);
+    // Windows that have closed and still take records give their row again, or for the first time.
     for (let window = from; window <= start && windows.windowEnd(window) <= this.watermark;) {
-      this.#emit(queue.key, window, this.#mergePanes(identity, window), own);
+      this.#emitPanes(identity, record.key, window, this.watermark);
       window = windows.nextWindow(window);
     }
+  }
+
+  /** Until the pane that starts at `start` has left, rows of the key are merged pane by pane. */
+  #irregular(queue: PaneQueue, start: number): void {
+    if (start > queue.irregularUntil) queue.irregularUntil = start;
   }
 
   #pane(start: number): Pane {
@@ -166,13 +168,20 @@ export class SlidingWindowOperator extends EventTimeOperator {
       this.#take(end);
       for (const [identity, queue] of this.#queues) this.#close(identity, queue, start);
       this.#forget(start);
-      this.#next = windows.nextWindow(start);
+      this.#next = this.#queues.size > 0 ? windows.nextWindow(start) : this.#afterGap(start);
       this.#due = windows.windowEnd(this.#next);
-      if (this.#next > this.#youngest) {
+      if (!(this.#next <= this.#youngest)) {
         this.#next = NaN;
         this.#due = Infinity;
       }
     }
+  }
+
+  /** The first window behind `start` that has a record in it, when no closed pane reaches into it. NaN when there is none. */
+  #afterGap(start: number): number {
+    let oldest = Infinity;
+    for (const pane of this.#panes.values()) if (!pane.taken && pane.start < oldest) oldest = pane.start;
+    return oldest === Infinity ? NaN : Math.max(this.windows.nextWindow(start), this.windows.firstWindow(oldest));
   }
 
   /** Takes the panes before `end` into the queues of their keys. */
@@ -186,7 +195,11 @@ export class SlidingWindowOperator extends EventTimeOperator {
         const queue = this.#queue(identity, key);
         queue.starts.push(pane.start);
         queue.accs.push(acc);
-        queue.back = queue.back === undefined ? this.#copy(acc) : this.#merge(queue.back, acc);
+        try {
+          queue.back = queue.back === undefined ? this.#copy(acc) : this.#merge(queue.back, acc);
+        } catch {
+          this.#irregular(queue, pane.start); // the rows it is in say what is wrong with it
+        }
       }
     }
   }
@@ -194,33 +207,37 @@ export class SlidingWindowOperator extends EventTimeOperator {
   #close(identity: unknown, queue: PaneQueue, start: number): void {
     const { starts } = queue;
     while (queue.head < starts.length && starts[queue.head]! < start) queue.head++;
-    if (queue.irregularUntil >= start) {
-      const merged = this.#mergePanes(identity, start);
-      if (merged !== undefined) this.#emit(queue.key, start, merged, this.before);
-      return;
-    }
+    if (queue.irregularUntil >= start) return this.#emitPanes(identity, queue.key, start, this.before);
     if (queue.head === starts.length) {
       this.#queues.delete(identity);
       return;
     }
-    if (queue.turn < queue.head) this.#turn(queue);
-    const { front, head, turn, back } = queue;
-    const merged = head === turn ? back : back === undefined ? front[head] : this.#merge(this.#copy(front[head]), back);
+    let merged: unknown;
+    try {
+      if (queue.turn < queue.head) this.#turn(queue);
+      const { front, head, turn, back } = queue;
+      merged = head === turn ? back : back === undefined ? front[head] : this.#merge(this.#copy(front[head]), back);
+    } catch {
+      this.#irregular(queue, starts.at(-1)!); // merging pane by pane says what is wrong, and of which row
+      return this.#emitPanes(identity, queue.key, start, this.before);
+    }
     this.#emit(queue.key, start, merged, this.before);
   }
 
   /** The younger part becomes the older one: D2. What has left is let go. */
   #turn(queue: PaneQueue): void {
-    const { starts, accs, head, front } = queue;
+    const { starts, accs, head } = queue;
     starts.splice(0, head);
     accs.splice(0, head);
-    queue.head = 0;
-    const turn = queue.turn = accs.length;
-    front.length = turn;
+    queue.head = queue.turn = 0;
+    queue.front = [];
+    const turn = accs.length, front = new Array<unknown>(turn);
     for (let at = turn - 1; at >= 0; at--) {
       const acc = this.#copy(accs[at]);
       front[at] = at === turn - 1 ? acc : this.#merge(acc, front[at + 1]);
     }
+    queue.front = front;
+    queue.turn = turn;
     queue.back = undefined;
   }
 
@@ -249,12 +266,25 @@ export class SlidingWindowOperator extends EventTimeOperator {
   }
 
   #emit(key: unknown, start: number, acc: unknown, watermark: Watermark): void {
-    const { fold, rows, timezone } = this.settings;
-    if (this.#row.start !== start) this.#row = windowOfRow(start, this.windows.windowEnd(start), timezone);
-    const window = this.#row;
-    for (const row of rows(fold.result(acc), key, window)) {
-      this.rows.add(row, key, window.end - 1, watermark, window);
+    const window = this.#window(start);
+    this.give(acc, key, window.end - 1, watermark, window);
+  }
+
+  /** The row of an irregular key, if it has a record in the window. */
+  #emitPanes(identity: unknown, key: unknown, start: number, watermark: Watermark): void {
+    let merged: unknown;
+    try {
+      merged = this.#mergePanes(identity, start);
+    } catch (error) {
+      const window = this.#window(start);
+      return this.rowFailed(error, key, window.end - 1, window);
     }
+    if (merged !== undefined) this.#emit(key, start, merged, watermark);
+  }
+
+  #window(start: number): WindowOfRow {
+    if (this.#row.start === start) return this.#row;
+    return this.#row = windowOfRow(start, this.windows.windowEnd(start), this.settings.timezone);
   }
   #row: WindowOfRow = windowOfRow(NaN, NaN, undefined);
 
