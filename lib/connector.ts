@@ -132,10 +132,14 @@ export interface SinkContext {
  *
  * Calls never overlap. A pending `write` holds everything behind it back; a rejected call ends the run with that error
  * (unless the sink has a retry policy). `flush` comes at every barrier and before `close` at a regular end: after it,
- * every record written so far is as safe as the sink can make it. `close` comes exactly once, whatever happened.
+ * every record written so far is as safe as the sink can make it. `close` comes exactly once, whatever happened, and says
+ * whether the run came to a regular end (`done`: the input ended, or was stopped and has drained) or not (`failed`).
  */
 export interface SinkWriter<T = unknown> {
   write(batch: Batch<T>): void | Promise<void>;
   flush(): void | Promise<void>;
-  close(): void | Promise<void>;
+  close(outcome: RunOutcome): void | Promise<void>;
 }
+
+/** How a run ended. */
+export type RunOutcome = "done" | "failed";

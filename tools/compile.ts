@@ -56,7 +56,7 @@ if (compiled.success) {
   console.log(`ok     ${binary}: compiled and run`);
 } else {
   console.log("the runtime that deno compile puts into a binary cannot be fetched here; what it said:");
-  console.log(compiled.output.trim().split("\n").slice(-3).map((line) => `  ${line}`).join("\n"));
+  console.log(compiled.output.split("\n").filter((line) => line.includes("error")).map((line) => `  ${line}`).join("\n"));
   const embedded = await deno(COMPILE, { DENORT_BIN: Deno.execPath() });
   if (!embedded.success) fail("the program cannot be embedded", embedded.output);
   await Deno.remove(binary).catch((error) => {

@@ -34,7 +34,7 @@ async function run(options: FileSinkOptions, batches: readonly (readonly unknown
   const writer = await fileSink(options).open(context());
   for (const values of batches) await writer.write(batchOf(values));
   await writer.flush();
-  await writer.close();
+  await writer.close("done");
 }
 
 /** The files of a folder and what is in them. */
@@ -74,7 +74,7 @@ Deno.test("O1: what a write has written is in the file when it returns", () =>
     assert.deepEqual(await filesIn(folder), { a: "" });
     await writer.write(batchOf([{ b: 1 }, "x"]));
     assert.deepEqual(await filesIn(folder), { a: '{"b":1}\n"x"\n' });
-    await writer.close();
+    await writer.close("done");
   }));
 
 Deno.test("O4: the file is emptied when a run starts, or kept with `append`; a torn last line is ended first", () =>
@@ -143,7 +143,7 @@ Deno.test("O3: parts end by age, counted from their first record", () =>
     await clock.advance("10m");
     await writer.flush();
     await writer.write(batchOf([4, 5]));
-    await writer.close();
+    await writer.close("done");
     assert.deepEqual(await filesIn(folder), {
       "out.txt": "1\n2\n",
       "out.1.txt": "3\n",
@@ -180,7 +180,7 @@ Deno.test("errors name the file: no folder can be made, no permission, no space"
     code: "file_error",
     message: /"\/dev\/full": writing failed: .*[Nn]o space/,
   });
-  await writer.close();
+  await writer.close("done");
 });
 
 Deno.test("O2: a failed write that is made again writes every line once and rejects no record twice", () =>
@@ -195,7 +195,7 @@ Deno.test("O2: a failed write that is made again writes every line once and reje
     await assert.rejects(async () => await writer.write(batch), { code: "file_error" });
     await Deno.remove(`${path}.1`);
     await writer.write(batch);
-    await writer.close();
+    await writer.close("done");
     assert.deepEqual(rejected, [1]);
     assert.deepEqual(await filesIn(folder), { out: '"first of all"\n"a"\n', "out.1": '"second"\n"third"\n' });
   }));
@@ -219,7 +219,7 @@ Deno.test("A1: a write that was torn is cut off before the next", () =>
     assert.equal(await Deno.readTextFile(path), '1\n{"a');
     await writer.write(batch);
     await writer.flush();
-    await writer.close();
+    await writer.close("done");
     assert.equal(await Deno.readTextFile(path), '1\n{"a":1}\n{"a":2}\n');
   }));
 

@@ -13,7 +13,6 @@ export {
 } from "./slice_source.ts";
 export { generatorSource, type GeneratorSourceOptions } from "./generator_source.ts";
 export type { Random } from "./random.ts";
-export { readableSource, type ReadableSourceOptions } from "./readable_source.ts";
+export { readableSource, type ReadableSourceOptions } from "../../lib/stream/readable_source.ts";
 export { type BlackholeSink, blackholeSink, type BlackholeSinkOptions } from "./blackhole_sink.ts";
-export { type CollectSink, collectSink } from "./collect_sink.ts";
-export { type ReadableSink, readableSink, type ReadableSinkOptions } from "./readable_sink.ts";
+export { type ReadableSink, readableSink, type ReadableSinkOptions } from "../../lib/stream/readable_sink.ts";

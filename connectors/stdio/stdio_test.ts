@@ -83,7 +83,7 @@ async function written(values: unknown[], format?: Format): Promise<string> {
   const writer = await stdoutSink({ output, ...(format === undefined ? {} : { format }) }).open(context());
   await writer.write(batchOf(values.slice(0, 1)));
   await writer.write(batchOf(values.slice(1)));
-  await writer.close();
+  await writer.close("done");
   return text();
 }
 
@@ -112,7 +112,7 @@ Deno.test("stdout sink: a batch that is written again after an error goes on whe
   await writer.write(batch);
   await writer.write(batchOf(["three"]));
   assert.equal(text(), '"one"\n"two"\n"three"\n');
-  await writer.close();
+  await writer.close("done");
 });
 
 Deno.test("stdin source: it has one reader, and a restored run counts on and warns", async () => {
@@ -153,7 +153,7 @@ const PROGRAM = `
     Deno.exitCode = 1;
   } finally {
     await reader.close();
-    await writer.close();
+    await writer.close("done");
   }
 `;
 

@@ -56,7 +56,11 @@ export const COMMANDS: readonly CommandDescription[] = [
       { flags: "--verbose", summary: "say when a workflow runs" },
       { flags: "--progress", summary: "show progress where standard error is no terminal, too" },
       json("problems as JSON lines on standard output, the closing line as JSON on standard error"),
-      { flags: "--log-level <LEVEL>", summary: `least to report: ${LEVELS.join(", ")} (default: warn)`, parse: parseLevel },
+      {
+        flags: "--log-level <LEVEL>",
+        summary: `least to report: ${LEVELS.join(", ")} (default: warn)`,
+        parse: parseLevel,
+      },
       DEBUG,
     ],
     notes: `Results go to standard output, everything else to standard error.
@@ -78,7 +82,12 @@ goes away (as with | head), a workflow that writes nowhere else ends with 0, wit
     name: "lint",
     summary: "point out what is valid and still doubtful",
     args: ["<FILE...>"],
-    options: [json("warnings as JSON lines"), { flags: "--strict", summary: "exit with 1 where there are warnings" }, ALLOW_UNSET, DEBUG],
+    options: [
+      json("warnings as JSON lines"),
+      { flags: "--strict", summary: "exit with 1 where there are warnings" },
+      ALLOW_UNSET,
+      DEBUG,
+    ],
     load: async () => (await import("./lint.ts")).lint,
   },
   {
@@ -100,7 +109,8 @@ goes away (as with | head), a workflow that writes nowhere else ends with 0, wit
     summary: "start a document; without KIND, list the kinds",
     args: ["[KIND]", "[NAME]"],
     options: [DEBUG],
-    notes: "With NAME the document is written to NAME.yaml (a test to NAME.test.yaml), else to standard output.",
+    notes:
+      "With NAME the document is written to NAME.yaml (a test to NAME.test.yaml), else to standard output.",
     load: async () => (await import("./new.ts")).newDocument,
   },
   {

@@ -50,7 +50,16 @@ export async function readText(file: string, cwd: string): Promise<DocumentText>
     return { ...found, text: new TextDecoder("utf-8", { fatal: true }).decode(bytes), problems: [] };
   } catch (error) {
     const message = `cannot read ${file}: ${reasonOf(error)}`;
-    const problem: Problem = { file, line: 1, column: 1, path: "", label: "", code: UNREADABLE, message, hint: `looked for ${path}` };
+    const problem: Problem = {
+      file,
+      line: 1,
+      column: 1,
+      path: "",
+      label: "",
+      code: UNREADABLE,
+      message,
+      hint: `looked for ${path}`,
+    };
     return { ...found, text: undefined, problems: [problem] };
   }
 }
@@ -60,7 +69,9 @@ const UNREADABLE = "unreadable_document";
 function reasonOf(error: unknown): string {
   if (error instanceof Deno.errors.NotFound) return "there is no such file";
   if (error instanceof Deno.errors.IsADirectory) return "it is a folder";
-  if (error instanceof Deno.errors.PermissionDenied || error instanceof Deno.errors.NotCapable) return "no permission";
+  if (error instanceof Deno.errors.PermissionDenied || error instanceof Deno.errors.NotCapable) {
+    return "no permission";
+  }
   if (error instanceof TypeError) return "it is not UTF-8 text";
   return asError(error).message;
 }
@@ -75,21 +86,33 @@ export function parseOptions(file: string, folder: string, host: Host): ParseOpt
 }
 
 /** Reads and validates a workflow. */
-export async function readWorkflow(file: string, host: Host, options: ReadOptions = {}): Promise<WorkflowFile> {
+export async function readWorkflow(
+  file: string,
+  host: Host,
+  options: ReadOptions = {},
+): Promise<WorkflowFile> {
   const { folder, text, problems } = await readText(file, host.cwd);
-  if (text === undefined) return { file, folder, spec: undefined, problems, secrets: [], tree: undefined, mask: maskOf([]) };
+  if (text === undefined) {
+    return { file, folder, spec: undefined, problems, secrets: [], tree: undefined, mask: maskOf([]) };
+  }
   const parsed = parseWorkflow(text, { ...parseOptions(file, folder, host), ...options });
   return { ...parsed, file, folder, mask: maskOf(parsed.secrets) };
 }
 
 /** Reads several, all of them, in order. */
-export function readWorkflows(files: readonly string[], host: Host, options: ReadOptions = {}): Promise<WorkflowFile[]> {
+export function readWorkflows(
+  files: readonly string[],
+  host: Host,
+  options: ReadOptions = {},
+): Promise<WorkflowFile[]> {
   return Promise.all(files.map((file) => readWorkflow(file, host, options)));
 }
 
 /** Prints problems for people, or one JSON value a line. */
 export function printProblems(problems: readonly Problem[], form: "text" | "json", output: Output): void {
-  output.write(problems.map((problem) => `${form === "json" ? problemJson(problem) : textLine(problem)}\n`).join(""));
+  output.write(
+    problems.map((problem) => `${form === "json" ? problemJson(problem) : textLine(problem)}\n`).join(""),
+  );
 }
 
 function textLine(problem: Problem): string {

@@ -16,7 +16,10 @@ export interface ErrorTextOptions {
 }
 
 /** One error as lines of text, each with its line end. */
-export function errorText(thrown: unknown, { about, mask = same, detail = "message" }: ErrorTextOptions = {}): string {
+export function errorText(
+  thrown: unknown,
+  { about, mask = same, detail = "message" }: ErrorTextOptions = {},
+): string {
   const error = asError(thrown);
   const hint = error instanceof MailerError ? error.hint : UNEXPECTED;
   const lines = [`error: ${about === undefined ? "" : `${about}: `}${error.message}`];

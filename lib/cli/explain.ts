@@ -14,12 +14,22 @@ export const explain: Command = async ({ args, flags }, host) => {
   const [file] = args;
   const { spec, problems, folder, mask } = await readWorkflow(file!, host);
   if (spec === undefined) {
-    printProblems(problems, flags.json === true ? "json" : "text", flags.json === true ? host.stdout : host.stderr);
+    printProblems(
+      problems,
+      flags.json === true ? "json" : "text",
+      flags.json === true ? host.stdout : host.stderr,
+    );
     return EXIT.usage;
   }
   try {
-    const env = await buildWorkflow(spec, { connectors: await host.connectors(), loadCode: host.loadCode, folder });
-    host.stdout.write(flags.json === true ? `${maskedJson(env.describe(), mask)}\n` : `${mask(env.explain())}\n`);
+    const env = await buildWorkflow(spec, {
+      connectors: await host.connectors(),
+      loadCode: host.loadCode,
+      folder,
+    });
+    host.stdout.write(
+      flags.json === true ? `${maskedJson(env.describe(), mask)}\n` : `${mask(env.explain())}\n`,
+    );
     return EXIT.done;
   } catch (error) {
     host.stderr.write(errorText(error, { mask, detail: flags.debug === true ? "stack" : "message" }));

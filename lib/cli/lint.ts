@@ -16,7 +16,9 @@ export const lint: Command = async ({ args, flags }, host) => {
   const warnings = documents.flatMap(warningsOf);
   printProblems([...problems, ...warnings], form, host.stdout);
   if (problems.length > 0) return EXIT.usage;
-  if (form === "text") host.stdout.write(`${warnings.length === 1 ? "1 warning" : `${warnings.length} warnings`}\n`);
+  if (form === "text") {
+    host.stdout.write(`${warnings.length === 1 ? "1 warning" : `${warnings.length} warnings`}\n`);
+  }
   return flags.strict === true && warnings.length > 0 ? EXIT.failed : EXIT.done;
 };
 

@@ -55,7 +55,9 @@ async function load(module: string, written: string, folder: string): Promise<Re
   try {
     return await import(url);
   } catch (cause) {
-    throw new MailerError("ref_failed", `cannot load the code "${written}": ${asError(cause).message}`, { cause });
+    throw new MailerError("ref_failed", `cannot load the code "${written}": ${asError(cause).message}`, {
+      cause,
+    });
   }
 }
 

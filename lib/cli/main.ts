@@ -21,7 +21,11 @@ export async function main(args: readonly string[], host: Host): Promise<ExitCod
     parseArguments(["--help"], COMMANDS, { stdout: host.stderr, stderr: host.stderr });
     return EXIT.usage;
   }
-  const parsed = parseArguments(name === "--version" || name === "-V" ? ["version", ...files] : args, COMMANDS, host);
+  const parsed = parseArguments(
+    name === "--version" || name === "-V" ? ["version", ...files] : args,
+    COMMANDS,
+    host,
+  );
   if (parsed.kind === "said") return parsed.code;
   return await carryOut(await parsed.command.load(), parsed, host);
 }

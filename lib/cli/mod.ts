@@ -12,5 +12,5 @@
  */
 export { EXIT, type ExitCode } from "./exit_code.ts";
 export { type Carried, denoHost, type Host, type Output } from "./host.ts";
-export { type CodeSources, codeLoader } from "./load_code.ts";
+export { codeLoader, type CodeSources } from "./load_code.ts";
 export { main } from "./main.ts";

@@ -45,7 +45,9 @@ async function write(text: string, file: string, host: Host): Promise<void> {
     await Deno.writeTextFile(resolve(host.cwd, file), text, { createNew: true });
   } catch (error) {
     if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
-    throw new MailerError("file_exists", `${file} is there already`, { hint: "choose another name, or remove it first" });
+    throw new MailerError("file_exists", `${file} is there already`, {
+      hint: "choose another name, or remove it first",
+    });
   }
   host.stderr.write(`wrote ${file}\n`);
 }

@@ -12,7 +12,12 @@ import type { Output } from "./host.ts";
 
 /** What the arguments ask for; `said` where that was help, or a complaint, and has been printed. */
 export type Parsed =
-  | { readonly kind: "call"; readonly command: CommandDescription; readonly args: readonly string[]; readonly flags: Flags }
+  | {
+    readonly kind: "call";
+    readonly command: CommandDescription;
+    readonly args: readonly string[];
+    readonly flags: Flags;
+  }
   | { readonly kind: "said"; readonly code: ExitCode };
 
 /** Where help and complaints go. */
@@ -63,7 +68,10 @@ export function parseArguments(
 }
 
 function usageOf({ args, options }: CommandDescription): string {
-  return [options.length === 0 ? "" : "[options]", ...args.map((arg) => arg.replace("...", "…").replace(/^<(.*)>$/, "$1"))]
+  return [
+    options.length === 0 ? "" : "[options]",
+    ...args.map((arg) => arg.replace("...", "…").replace(/^<(.*)>$/, "$1")),
+  ]
     .join(" ").trim();
 }
 
@@ -84,15 +92,26 @@ function optionOf({ flags, summary, parse }: OptionDescription): Option {
 /** Commander's complaint in our form: `error:` and, on a line of its own, `hint:`. */
 function complaint(text: string, args: readonly string[], commands: readonly CommandDescription[]): string {
   const [first, ...rest] = text.trimEnd().split("\n");
-  const suggested = rest.map((line) => /^\(Did you mean (?:one of )?(.*?)\?\)$/.exec(line)?.[1]).find((found) => found !== undefined);
-  const hint = hintFor(first!, args, commands) ?? (suggested === undefined ? "mailer --help shows what there is" : `did you mean ${suggested}?`);
+  const suggested = rest.map((line) => /^\(Did you mean (?:one of )?(.*?)\?\)$/.exec(line)?.[1]).find((
+    found,
+  ) => found !== undefined);
+  const of = commands.find(({ name }) => name === args[0]);
+  const help = `mailer ${of === undefined ? "" : `${of.name} `}--help shows what there is`;
+  const hint = hintFor(first!, args, commands) ??
+    (suggested === undefined ? help : `did you mean ${suggested}?`);
   return `${first}\nhint: ${hint}\n`;
 }
 
-function hintFor(message: string, args: readonly string[], commands: readonly CommandDescription[]): string | undefined {
+function hintFor(
+  message: string,
+  args: readonly string[],
+  commands: readonly CommandDescription[],
+): string | undefined {
   const unknown = /^error: unknown command '(.*)'$/s.exec(message)?.[1];
   if (unknown === undefined) return undefined;
   if (/\.(ya?ml|json)$/i.test(unknown)) return `did you mean: mailer run ${args.join(" ")}`;
   const near = nearest(unknown, commands.map(({ name }) => name));
-  return near === undefined ? `one of: ${commands.map(({ name }) => name).join(", ")}, help` : `did you mean ${near}?`;
+  return near === undefined
+    ? `one of: ${commands.map(({ name }) => name).join(", ")}, help`
+    : `did you mean ${near}?`;
 }

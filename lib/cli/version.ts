@@ -12,7 +12,9 @@ export const version: Command = ({ flags }, host) => {
   const { deno, v8 } = Deno.version;
   const versions = { mailer: project.version, deno, v8 };
   host.stdout.write(
-    flags.json === true ? `${JSON.stringify(versions)}\n` : `mailer ${versions.mailer} (deno ${deno}, v8 ${v8})\n`,
+    flags.json === true
+      ? `${JSON.stringify(versions)}\n`
+      : `mailer ${versions.mailer} (deno ${deno}, v8 ${v8})\n`,
   );
   return EXIT.done;
 };

@@ -6,30 +6,37 @@
 import { MailerError } from "../errors.ts";
 import { type Batch, type Channel, type Marker, type Origin, RecordView } from "../record.ts";
 import type { Operator, OperatorContext } from "../runtime/operator.ts";
-import { EventTime, type TimestampOf, type WatermarkStrategy } from "../runtime/watermarks.ts";
+import { EventTime, isTimestamp, type TimestampOf, type WatermarkStrategy } from "../runtime/watermarks.ts";
 import { leaveOut } from "./select.ts";
 
 interface Own {
   readonly channel: Channel;
   readonly eventTime: EventTime;
   announced: number;
+  idle: boolean;
 }
 
 /** Replaces timestamps, and makes watermarks anew for each channel that comes in. */
 export class AssignTimestampsOperator implements Operator {
   readonly #channels = new Map<Channel, Own>();
+  /** Groups in front that have not opened; and the channels of those that have, until all have. */
+  readonly #unopened: Set<number>;
+  #opened: Channel[] = [];
   readonly #view = new RecordView();
 
   constructor(
     private readonly timestampOf: TimestampOf<unknown>,
     private readonly watermarks: WatermarkStrategy,
     private readonly context: OperatorContext,
-  ) {}
+  ) {
+    this.#unopened = new Set(context.inputGroups);
+  }
 
   batch(batch: Batch): void {
+    const own = this.#own(batch.origin.channel);
+    this.#wake(own);
     const stamped = this.#timestamps(batch);
     const { origin, values } = stamped;
-    const own = this.#own(origin.channel);
     const count = values.length;
     const timestamps = Float64Array.from(values, (_, i) => stamped.timestamp(i));
     const watermarks = new Float64Array(count);
@@ -49,17 +56,19 @@ export class AssignTimestampsOperator implements Operator {
     const out = this.context.output();
     switch (marker.kind) {
       case "open":
-        out.marker({
-          kind: "open",
-          group: this.context.channel.group,
-          channels: marker.channels.map((channel) => this.#own(channel).channel),
-        });
+        this.#open(marker.group, marker.channels);
         break;
       case "watermark":
-        break; // event time is made anew here
-      case "idle":
+        this.#wake(this.#own(marker.channel)); // event time itself is made anew here
+        break;
+      case "idle": {
+        const own = this.#own(marker.channel);
+        own.idle = true;
+        out.marker({ kind: "idle", channel: own.channel });
+        break;
+      }
       case "ended":
-        out.marker({ kind: marker.kind, channel: this.#own(marker.channel).channel });
+        out.marker({ kind: "ended", channel: this.#own(marker.channel).channel });
         break;
       case "end":
         out.marker(marker);
@@ -75,9 +84,9 @@ export class AssignTimestampsOperator implements Operator {
     for (let i = 0; i < count; i++) {
       view.index = i;
       try {
-        const timestamp = this.timestampOf(values[i], view);
-        if (!(Math.abs(timestamp) <= 8.64e15)) {
-          throw new MailerError("no_timestamp", `expected milliseconds since the epoch, got ${timestamp}`);
+        const timestamp: unknown = this.timestampOf(values[i], view);
+        if (!isTimestamp(timestamp)) {
+          throw new MailerError("no_timestamp", `expected milliseconds since the epoch, got ${String(timestamp)}`);
         }
         timestamps[i] = timestamp;
       } catch (error) {
@@ -93,10 +102,25 @@ export class AssignTimestampsOperator implements Operator {
     let own = this.#channels.get(channel);
     if (own === undefined) {
       const made: Channel = { group: this.context.channel.group, name: `${this.context.id}/${channel.name}` };
-      own = { channel: made, eventTime: new EventTime(this.watermarks), announced: -Infinity };
+      own = { channel: made, eventTime: new EventTime(this.watermarks), announced: -Infinity, idle: false };
       this.#channels.set(channel, own);
     }
     return own;
+  }
+
+  /** The groups in front become one behind: it opens when all of them have. */
+  #open(group: number, channels: readonly Channel[]): void {
+    this.#unopened.delete(group);
+    this.#opened.push(...channels.map((channel) => this.#own(channel).channel));
+    if (this.#unopened.size > 0) return;
+    this.context.output().marker({ kind: "open", group: this.context.channel.group, channels: this.#opened });
+    this.#opened = [];
+  }
+
+  #wake(own: Own): void {
+    if (!own.idle) return;
+    own.idle = false;
+    this.context.output().marker({ kind: "watermark", channel: own.channel, time: own.announced });
   }
 
   #announce(own: Own): void {

@@ -122,9 +122,10 @@ export class Run {
 
   async #closeAll(): Promise<void> {
     const parts = [...this.instance.sources, ...this.instance.sinks];
+    const outcome = this.#error === undefined ? "done" : "failed";
     const closing = Promise.all(parts.map(async (part) => {
       try {
-        await part.close();
+        await part.close(outcome);
       } catch (error) {
         this.#error ??= { error: asError(error) };
       }

@@ -8,7 +8,7 @@
  * @module
  */
 import { type Clock, delay } from "../clock.ts";
-import type { Sink, SinkWriter } from "../connector.ts";
+import type { RunOutcome, Sink, SinkWriter } from "../connector.ts";
 import { asError, codeOf, MailerError, RecordError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { Batch } from "../record.ts";
@@ -52,10 +52,10 @@ export class SinkTask implements Task {
     this.#writer = await sink.open({ id, clock, logger, signal, reject: failed });
   }
 
-  async close(): Promise<void> {
+  async close(outcome: RunOutcome): Promise<void> {
     const writer = this.#writer;
     this.#writer = undefined;
-    await writer?.close();
+    await writer?.close(outcome);
   }
 
   async run(): Promise<void> {

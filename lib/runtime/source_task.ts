@@ -5,6 +5,9 @@
  *    or working, does not count.
  * T2 A record that cannot be decoded, or has no timestamp, goes to the failure policy in its place among the others.
  * T3 After `stop` at most the read under way is taken; what was read before goes on downstream, then the end.
+ * T4 Whoever reads a split's markers knows when it is idle: a record that wakes it is announced to all, not only to those who
+ *    get the record.
+ * T5 A source that never waits gives timers, signals and sockets their turn all the same.
  *
  * @module
  */
@@ -19,7 +22,7 @@ import type { FailureHandler } from "./failure.ts";
 import { yieldToEventLoop } from "./scheduling.ts";
 import type { StageOutputs } from "./outputs.ts";
 import type { Task } from "./stage.ts";
-import { EventTime, type TimestampOf, type WatermarkStrategy } from "./watermarks.ts";
+import { EventTime, isTimestamp, type TimestampOf, type WatermarkStrategy } from "./watermarks.ts";
 
 /** What a source task needs to know of its place in the run. */
 export interface SourceTaskOptions {
@@ -43,8 +46,9 @@ export interface SourceTaskOptions {
   readonly onSplit: (status: SplitStatus) => void;
 }
 
-/** Longest stretch of work, in ms, before timers and signals get their turn. */
+/** Longest stretch of work, in ms and in reads, before timers and signals get their turn. */
 const LONGEST_TURN_MS = 8;
+const LONGEST_TURN_READS = 1024;
 
 class SplitState {
   readonly channel: Channel;
@@ -71,6 +75,7 @@ export class SourceTask implements Task {
   readonly #view = new RecordView();
   #reader: SourceReader | undefined;
   #lastTurn = 0;
+  #readsOfTurn = 0;
 
   constructor(options: SourceTaskOptions) {
     this.name = options.id;
@@ -124,8 +129,12 @@ export class SourceTask implements Task {
       this.#take(read);
       const full = this.#outputs.write();
       if (full !== undefined) await full;
-      if (this.#options.clock.monotonic() - this.#lastTurn >= LONGEST_TURN_MS) await this.#giveWay();
+      if (++this.#readsOfTurn >= LONGEST_TURN_READS || this.#options.clock.monotonic() - this.#lastTurn >= LONGEST_TURN_MS) {
+        await this.#giveWay();
+      }
     }
+    // Behind a union other sources go on: the splits of this one must not hold them.
+    for (const split of complete ? this.#splits.values() : []) this.#end(split);
     this.#marker({ kind: "end", complete });
     await this.#outputs.write();
   }
@@ -139,6 +148,7 @@ export class SourceTask implements Task {
     const alarm = watermarks.idleTimeout === undefined || only === undefined || only.status.idle
       ? undefined
       : clock.schedule(watermarks.idleTimeout, () => {
+        if (this.#stop.signal.aborted) return; // the edges may be gone
         this.#setIdle(only);
         this.#outputs.write()?.catch(() => {}); // an edge refuses only when the run has ended: its error is the run's
       });
@@ -165,6 +175,7 @@ export class SourceTask implements Task {
         break;
       case "watermark": {
         const split = this.#split(read.split);
+        this.#wake(split);
         split.eventTime.raise(read.time);
         this.#announce(split);
         break;
@@ -172,12 +183,9 @@ export class SourceTask implements Task {
       case "added":
         this.#addSplits(read.splits);
         break;
-      case "ended": {
-        const split = this.#split(read.split);
-        split.status.ended = true;
-        this.#marker({ kind: "ended", channel: split.channel });
+      case "ended":
+        this.#end(this.#split(read.split));
         break;
-      }
       case "end":
         break;
     }
@@ -187,8 +195,7 @@ export class SourceTask implements Task {
   #records(read: RecordsRead): void {
     const { sourceName, counters, timestamp: timestampOf } = this.#options;
     const split = this.#split(read.split);
-    split.emptySince = undefined;
-    split.status.idle = false;
+    this.#wake(split);
     const count = read.values.length;
     counters.recordsIn += count + (read.failures?.length ?? 0);
     const origin: Origin & { timestamps: Float64Array; watermarks: Float64Array } = {
@@ -207,9 +214,11 @@ export class SourceTask implements Task {
     };
     let batch = new Batch(read.values, origin);
     if (timestampOf === undefined && read.timestamps === undefined) {
-      split.eventTime.stampAll(this.#options.clock.now(), origin.timestamps, origin.watermarks);
+      split.eventTime.stampAll(read.values, this.#options.clock.now(), origin.timestamps, origin.watermarks);
     } else {
-      if (timestampOf !== undefined) batch = this.#extract(batch, timestampOf);
+      if (timestampOf !== undefined || !origin.timestamps.every(isTimestamp)) {
+        batch = this.#timed(batch, timestampOf ?? OWN_TIMESTAMP, read.timestamps !== undefined);
+      }
       this.#stamp(split, batch);
     }
     const last = batch.length === 0 ? undefined : batch.offset(batch.length - 1);
@@ -219,18 +228,19 @@ export class SourceTask implements Task {
     this.#announce(split);
   }
 
-  /** Sets the timestamps from the values. Records without one go to the failure policy, and are not in the batch any more. */
-  #extract(batch: Batch, timestampOf: TimestampOf<unknown>): Batch {
+  /** Sets and checks the timestamps. Records without one go to the failure policy, and are not in the batch any more. */
+  #timed(batch: Batch, timestampOf: TimestampOf<unknown>, hadOne: boolean): Batch {
     const { values, origin } = batch, view = this.#view;
     view.batch = batch;
     let bad: Map<number, unknown> | undefined;
     for (let i = 0; i < values.length; i++) {
       view.index = i;
       try {
-        const timestamp = timestampOf(values[i], view);
-        if (!(Math.abs(timestamp) <= 8.64e15)) throw noTimestamp(timestamp);
+        const timestamp: unknown = timestampOf(values[i], view);
+        if (!isTimestamp(timestamp)) throw noTimestamp(timestamp);
         origin.timestamps[i] = timestamp;
       } catch (error) {
+        if (!hadOne) origin.timestamps[i] = NaN;
         (bad ??= new Map()).set(i, error);
       }
     }
@@ -292,6 +302,20 @@ export class SourceTask implements Task {
     if (waited - split.emptySince >= idleTimeout) this.#setIdle(split);
   }
 
+  /** The split has something to say again. */
+  #wake(split: SplitState): void {
+    split.emptySince = undefined;
+    if (!split.status.idle) return;
+    split.status.idle = false;
+    this.#marker({ kind: "watermark", channel: split.channel, time: split.announced });
+  }
+
+  #end(split: SplitState): void {
+    if (split.status.ended) return;
+    split.status.ended = true;
+    this.#marker({ kind: "ended", channel: split.channel });
+  }
+
   #setIdle(split: SplitState): void {
     split.status.idle = true;
     this.#marker({ kind: "idle", channel: split.channel });
@@ -325,6 +349,9 @@ export class SourceTask implements Task {
     if (split === undefined) {
       throw new MailerError("unknown_split", `source "${this.name}" read from split "${name}", which it never announced`);
     }
+    if (split.status.ended) {
+      throw new MailerError("ended_split", `source "${this.name}" read from split "${name}" after it had ended`);
+    }
     return split;
   }
 
@@ -346,8 +373,11 @@ export class SourceTask implements Task {
   async #giveWay(): Promise<void> {
     await yieldToEventLoop();
     this.#lastTurn = this.#options.clock.monotonic();
+    this.#readsOfTurn = 0;
   }
 }
+
+const OWN_TIMESTAMP: TimestampOf<unknown> = (_, record) => record.timestamp;
 
 function slice(batch: Batch, from: number, to: number): Batch {
   const rows = batch.rows?.subarray(from, to) ?? Int32Array.from({ length: to - from }, (_, i) => from + i);

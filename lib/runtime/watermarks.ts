@@ -93,6 +93,11 @@ function strategy<T>(
 /** Event time of a record, ms since the epoch. */
 export type TimestampOf<T> = (value: T, record: RecordContext) => number;
 
+/** Whether it is a time: a number of milliseconds within ±8.64e15, as a `Date` can hold. */
+export function isTimestamp(value: unknown): value is number {
+  return typeof value === "number" && Math.abs(value) <= 8.64e15;
+}
+
 /** Gives the records of one channel their timestamps and watermarks. */
 export class EventTime<T = unknown> {
   /** The watermark that holds now. */
@@ -122,13 +127,9 @@ export class EventTime<T = unknown> {
   }
 
   /** All records have the time `now`: the time of reading. */
-  stampAll(now: number, timestamps: Float64Array, watermarks: Float64Array): void {
+  stampAll(values: readonly T[], now: number, timestamps: Float64Array, watermarks: Float64Array): void {
     timestamps.fill(now);
-    watermarks.fill(this.current);
-    if (now > this.#greatest) {
-      this.#greatest = now;
-      this.raise(now - (this.#bound ?? 0));
-    }
+    this.stamp(values, timestamps, watermarks);
   }
 
   #stampBounded(timestamps: Float64Array, watermarks: Float64Array, bound: number): void {

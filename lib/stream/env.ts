@@ -17,7 +17,7 @@ import type { RecordContext } from "../record.ts";
 import { boundedOutOfOrderness, type TimestampOf, type WatermarkStrategy } from "../runtime/watermarks.ts";
 import { GraphBuilder, type OperatorOptions, retryPolicy } from "./graph_builder.ts";
 import { RunHandle } from "./handle.ts";
-import { readableSource } from "./readable.ts";
+import { readableSource } from "./readable_source.ts";
 import { KeyedStream } from "./keyed_stream.ts";
 import { type SinkOptions, Stream, type StreamScope } from "./stream.ts";
 

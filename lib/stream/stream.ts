@@ -21,7 +21,7 @@ import { monotonic } from "../runtime/watermarks.ts";
 import type { GraphBuilder, OperatorOptions, OperatorSpec, RetryOptions } from "./graph_builder.ts";
 import { retryPolicy } from "./graph_builder.ts";
 import type { KeyedStream } from "./keyed_stream.ts";
-import { readableOf } from "./readable.ts";
+import { readableSink } from "./readable_sink.ts";
 
 /** A side output and the type of what leaves by it. */
 export interface OutputTag<T> {
@@ -260,7 +260,7 @@ export class Stream<T> {
 
   /** The values as a Web Stream. Reading slowly slows the pipeline down; cancelling it ends the run with `reader_cancelled`. */
   toReadable(options?: SinkOptions): ReadableStream<T> {
-    const { sink, readable } = readableOf<T>();
+    const { sink, readable } = readableSink<T>();
     this.toSink(sink, options);
     return readable;
   }

@@ -7,3 +7,5 @@ export { type Collected, type CollectingSink, collectingSink } from "./collect.t
 export { type Harness, harness, type HarnessOptions, type PushOptions } from "./harness.ts";
 export { type ScriptedSource, scriptedSource, type ScriptStep } from "./scripted_source.ts";
 export { settle, VirtualClock } from "./virtual_clock.ts";
+export * from "./source_contract.ts";
+export * from "./sink_contract.ts";

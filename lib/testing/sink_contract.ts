@@ -85,7 +85,7 @@ export function sinkContract(options: SinkContractOptions): void {
         await writer.write(batchOf(values.slice(3)));
         await writer.flush();
       } finally {
-        await writer.close();
+        await writer.close("done");
       }
       assert.deepEqual(await written(), values);
     },
@@ -98,7 +98,7 @@ export function sinkContract(options: SinkContractOptions): void {
       await writer.write(batchOf(many));
       await writer.flush();
     } finally {
-      await writer.close();
+      await writer.close("done");
     }
     assert.deepEqual(await written(), many);
   });
@@ -113,7 +113,7 @@ export function sinkContract(options: SinkContractOptions): void {
         await writer.write(batch);
         await writer.flush();
       } finally {
-        await writer.close();
+        await writer.close("done");
       }
       assert.deepEqual(await under.written(), [values[0], values[1]]);
       assert.deepEqual(batch.values, [values[0], values[1]]);
@@ -135,7 +135,7 @@ export function sinkContract(options: SinkContractOptions): void {
           await writer.write(batch);
           await writer.flush();
         } finally {
-          await writer.close();
+          await writer.close("done");
         }
         assert.deepEqual(await under.written(), [values[0], values[1]]);
         assert.deepEqual(rejected.map(([, index, code]) => [index, code]), [[1, unwritable.code]]);
@@ -151,7 +151,7 @@ export function sinkContract(options: SinkContractOptions): void {
       try {
         await assert.rejects(async () => await writer.write(batchOf(mixed)), failed);
       } finally {
-        await writer.close();
+        await writer.close("done");
       }
     });
   }
@@ -166,21 +166,21 @@ export function sinkContract(options: SinkContractOptions): void {
         controller.abort(reason);
         await assert.rejects(pending, reason);
       } finally {
-        await writer.close();
+        await writer.close("done");
       }
     }, blocked);
   }
 
   register("Q5: a writer is closed without a write", async ({ sink, written }) => {
     const writer = await sink.open(context());
-    await writer.close();
+    await writer.close("done");
     assert.deepEqual(await written(), []);
   });
 
   register("Q5: a writer is closed without a flush", async ({ sink }) => {
     const writer = await sink.open(context());
     await writer.write(batchOf(values));
-    await writer.close();
+    await writer.close("done");
   });
 
   register("Q6: its description is JSON, opens nothing and shows no secret", async ({ sink, written }) => {
@@ -189,7 +189,7 @@ export function sinkContract(options: SinkContractOptions): void {
     for (const secret of secrets) assert.ok(!before.includes(secret), "a secret is in the description");
     const writer = await sink.open(context());
     assert.equal(JSON.stringify(sink.describe()), before);
-    await writer.close();
+    await writer.close("done");
     assert.deepEqual(await written(), []);
   });
 }

@@ -23,7 +23,9 @@ export interface Closing {
 export function closingText({ status, outcome, elapsedMs }: Closing): string {
   const { name, recordsIn, recordsOut, deadLetters } = status;
   const parts = [`${countText(recordsIn)} read`, `${countText(recordsOut)} written`];
-  if (deadLetters > 0) parts.push(deadLetters === 1 ? "1 dead letter" : `${countText(deadLetters)} dead letters`);
+  if (deadLetters > 0) {
+    parts.push(deadLetters === 1 ? "1 dead letter" : `${countText(deadLetters)} dead letters`);
+  }
   for (const [reason, count] of droppedByReason(status)) {
     parts.push(`${countText(count)} ${WORDS[reason] ?? reason.replaceAll("_", " ")} dropped`);
   }

@@ -10,6 +10,7 @@
 import { codeOf } from "../../errors.ts";
 import type { Env } from "../../stream/env.ts";
 import { buildWorkflow } from "../../workflow/build/mod.ts";
+import type { Connectors } from "../../workflow/registry.ts";
 import { maskOf, type WorkflowSpec } from "../../workflow/mod.ts";
 import type { Command, Flags } from "../command.ts";
 import { printProblems, readWorkflows, type WorkflowFile } from "../documents.ts";
@@ -34,26 +35,33 @@ interface Pipeline {
 
 /** Runs workflows until all are over. */
 export const run: Command = async ({ args, flags }, host) => {
-  const documents = await readWorkflows(args, host);
+  const [documents, connectors] = await Promise.all([readWorkflows(args, host), host.connectors()]);
   const problems = documents.flatMap((document) => document.problems);
   if (problems.length > 0) {
     if (flags.json === true) printProblems(problems, "json", host.stdout);
     else printProblems(problems, "text", host.stderr);
     return EXIT.usage;
   }
-  return await new Runner(documents, flags, host).run();
+  return await new Runner({ documents, connectors, flags, host }).run();
 };
 
 class Runner {
   readonly #documents: readonly WorkflowFile[];
+  readonly #connectors: Connectors;
   readonly #flags: Flags;
   readonly #host: Host;
   readonly #screen: Screen;
   readonly #mask: (text: string) => string;
   #pipelines: readonly Pipeline[] = [];
 
-  constructor(documents: readonly WorkflowFile[], flags: Flags, host: Host) {
+  constructor({ documents, connectors, flags, host }: {
+    readonly documents: readonly WorkflowFile[];
+    readonly connectors: Connectors;
+    readonly flags: Flags;
+    readonly host: Host;
+  }) {
     this.#documents = documents;
+    this.#connectors = connectors;
     this.#flags = flags;
     this.#host = host;
     this.#screen = new Screen(host.stderr);
@@ -78,7 +86,6 @@ class Runner {
 
   async #build(): Promise<Pipeline[]> {
     const { clock, loadCode } = this.#host, { bufferSize, logLevel = "warn", json } = this.#flags;
-    const connectors = await this.#host.connectors();
     const built: Pipeline[] = [];
     for (const { spec: parsed, folder } of this.#documents) {
       const spec = parsed!;
@@ -90,7 +97,13 @@ class Runner {
         mask: this.#mask,
         say: (line) => this.#screen.say(line),
       });
-      const env = await buildWorkflow(spec, { connectors, loadCode, folder, clock, logger });
+      const env = await buildWorkflow(spec, {
+        connectors: this.#connectors,
+        loadCode,
+        folder,
+        clock,
+        logger,
+      });
       if (bufferSize !== undefined) env.withBufferSize(bufferSize);
       built.push({ spec, env });
     }
@@ -170,7 +183,8 @@ class Runner {
   #showsProgress(): boolean {
     const { progress, quiet } = this.#flags;
     if (progress === true) return true;
-    return quiet !== true && this.#screen.isTerminal && !(this.#host.stdout.isTerminal && this.#writesToStdout());
+    return quiet !== true && this.#screen.isTerminal &&
+      !(this.#host.stdout.isTerminal && this.#writesToStdout());
   }
 
   #writesToStdout(): boolean {

@@ -73,7 +73,9 @@ export class RunGroup<M extends Member> {
       this.#stopAll();
       return "draining";
     }
-    for (const { handle } of this.started) handle.abort(new MailerError("interrupted", "interrupted twice: stopped at once"));
+    for (const { handle } of this.started) {
+      handle.abort(new MailerError("interrupted", "interrupted twice: stopped at once"));
+    }
     return this.#interrupts === 2 ? "aborting" : "exit";
   }
 

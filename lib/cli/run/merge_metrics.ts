@@ -20,5 +20,7 @@ export function mergeMetrics(texts: readonly string[]): string {
       } else if (line !== "" && !line.startsWith("#")) family.samples.push(line);
     }
   }
-  return [...families.values()].flatMap(({ head, samples }) => [...head, ...samples]).map((line) => `${line}\n`).join("");
+  return [...families.values()].flatMap(({ head, samples }) => [...head, ...samples]).map((line) =>
+    `${line}\n`
+  ).join("");
 }

@@ -49,10 +49,14 @@ export function serveMetrics(address: Address, pipelines: readonly Observed[]): 
       },
     };
   } catch (cause) {
-    throw new MailerError("cannot_listen", `cannot serve metrics at ${addressText(address)}: ${asError(cause).message}`, {
-      cause,
-      hint: "choose another address, or port 0 for one that is free",
-    });
+    throw new MailerError(
+      "cannot_listen",
+      `cannot serve metrics at ${addressText(address)}: ${asError(cause).message}`,
+      {
+        cause,
+        hint: "choose another address, or port 0 for one that is free",
+      },
+    );
   }
 }
 
@@ -61,7 +65,9 @@ async function answer(request: Request, pipelines: readonly Observed[]): Promise
   switch (new URL(request.url).pathname) {
     case "/metrics": {
       const texts = await Promise.all(pipelines.map((pipeline) => pipeline.metrics()));
-      return new Response(mergeMetrics(texts), { headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" } });
+      return new Response(mergeMetrics(texts), {
+        headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" },
+      });
     }
     case "/healthz":
       return plain("ok\n", 200);

@@ -48,7 +48,9 @@ export class Progress {
     ];
     if (watermark !== undefined) parts.push(`watermark ${watermarkText(watermark, wallTime)}`);
     if (phase === "stopping") parts.push("draining");
-    else if (progress !== undefined && progress.total > 0) parts.push(this.#bar(progress.done / progress.total, now));
+    else if (progress !== undefined && progress.total > 0) {
+      parts.push(this.#bar(progress.done / progress.total, now));
+    }
     return `${name}: ${parts.join(", ")}`;
   }
 
@@ -66,7 +68,9 @@ export class Progress {
     const text = `${"█".repeat(filled)}${"░".repeat(BAR_WIDTH - filled)} ${Math.floor(done * 100)}%`;
     const elapsed = now - this.#startedAt;
     if (elapsed < ETA_AFTER_MS || done < ETA_AFTER_PART || done === 1) return text;
-    return `${text}, ${spanText(Math.ceil(elapsed * (1 - done) / done / 1000) * 1000).replace(".0 s", " s")} left`;
+    return `${text}, ${
+      spanText(Math.ceil(elapsed * (1 - done) / done / 1000) * 1000).replace(".0 s", " s")
+    } left`;
   }
 }
 

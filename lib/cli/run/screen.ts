@@ -39,7 +39,8 @@ export class Screen {
   redraw(lines: readonly string[]): void {
     const width = Math.max(this.#output.columns() - 1, 20); // the last column would wrap on some terminals
     const cut = lines.map((line) => line.length > width ? `${line.slice(0, width - 1)}…` : line);
-    this.#output.write(this.#erasing() + cut.join("\n"));
+    // The cursor waits at the start of the last line: there the `^C` that terminals echo cannot run into a new one.
+    this.#output.write(this.#erasing() + cut.join("\n") + (cut.length === 0 ? "" : "\r"));
     this.#live = cut;
   }
 

@@ -36,7 +36,11 @@ export const test: Command = async ({ args, flags }, host) => {
     if (form === "text") host.stdout.write(`${file}\n`);
     const mask = maskOf(workflow.secrets);
     for (const one of tests.cases) {
-      const verdict: Verdict = { file, test: one, problems: await runCase(one, { host, connectors, workflow, folder }) };
+      const verdict: Verdict = {
+        file,
+        test: one,
+        problems: await runCase(one, { host, connectors, workflow, folder }),
+      };
       if (verdict.problems.length === 0) passed++;
       else failed++;
       host.stdout.write(mask(form === "json" ? verdictJson(verdict) : verdictText(verdict)));

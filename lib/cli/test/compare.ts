@@ -39,7 +39,9 @@ export const sameLetter: Agree = (expected, actual) => {
 
 function hasFields(expected: unknown, actual: unknown): boolean {
   if (!isObject(expected) || !isObject(actual)) return sameJson(expected, actual);
-  return Object.keys(expected).every((key) => Object.hasOwn(actual, key) && hasFields(expected[key], actual[key]));
+  return Object.keys(expected).every((key) =>
+    Object.hasOwn(actual, key) && hasFields(expected[key], actual[key])
+  );
 }
 
 function isTextOf(text: unknown, expected: unknown): boolean {
@@ -63,8 +65,14 @@ export interface Unmatched {
 }
 
 /** Matches rows, in any order. */
-export function unmatchedRows(expected: readonly unknown[], actual: readonly unknown[], agree: Agree): Unmatched {
-  const partners = agree === sameJson ? equalPartners(expected, actual) : bestPartners(expected, actual, agree);
+export function unmatchedRows(
+  expected: readonly unknown[],
+  actual: readonly unknown[],
+  agree: Agree,
+): Unmatched {
+  const partners = agree === sameJson
+    ? equalPartners(expected, actual)
+    : bestPartners(expected, actual, agree);
   const taken = new Set(partners.values());
   return {
     missing: [...expected.keys()].filter((i) => !partners.has(i)),
@@ -89,7 +97,11 @@ function equalPartners(expected: readonly unknown[], actual: readonly unknown[])
 }
 
 /** The same where one row may fit several: a greatest matching, by augmenting paths. */
-function bestPartners(expected: readonly unknown[], actual: readonly unknown[], agree: Agree): Map<number, number> {
+function bestPartners(
+  expected: readonly unknown[],
+  actual: readonly unknown[],
+  agree: Agree,
+): Map<number, number> {
   const fits = expected.map((row) => [...actual.keys()].filter((i) => agree(row, actual[i])));
   const owner = new Map<number, number>();
   const place = (row: number, tried: Set<number>): boolean => {
@@ -109,7 +121,11 @@ function bestPartners(expected: readonly unknown[], actual: readonly unknown[], 
 }
 
 /** Index of the first row that is not the one expected there; undefined where all are, as far as there are rows. */
-export function firstOutOfOrder(expected: readonly unknown[], actual: readonly unknown[], agree: Agree): number | undefined {
+export function firstOutOfOrder(
+  expected: readonly unknown[],
+  actual: readonly unknown[],
+  agree: Agree,
+): number | undefined {
   const index = expected.findIndex((row, i) => i < actual.length && !agree(row, actual[i]));
   return index === -1 ? undefined : index;
 }

@@ -71,12 +71,16 @@ export async function runCase(test: TestCase, setting: CaseSetting): Promise<Cas
   } catch (error) {
     return [failedRun(test, asError(error).message)];
   }
-  return test.expect.flatMap((expectation) => judge(expectation, collectors.get(expectation.name)?.rows ?? []) ?? []);
+  return test.expect.flatMap((expectation) =>
+    judge(expectation, collectors.get(expectation.name)?.rows ?? []) ?? []
+  );
 }
 
 function startOf({ input }: TestCase): number {
   const times = input.flatMap(({ content }) =>
-    "entries" in content ? content.entries.flatMap((entry) => entry.kind === "watermark" ? entry.time : entry.at ?? []) : []
+    "entries" in content
+      ? content.entries.flatMap((entry) => entry.kind === "watermark" ? entry.time : entry.at ?? [])
+      : []
   );
   return times[0] ?? START;
 }
@@ -87,7 +91,12 @@ function withoutOutside(spec: WorkflowSpec, { input }: TestCase): WorkflowSpec {
   return { ...spec, uncarried: spec.uncarried.filter(({ path }) => isUsed.test(path)) };
 }
 
-function sourceFor(spec: SourceSpec, test: TestCase, end: InputEnd, { connectors, workflow, folder }: CaseSetting): TestSource {
+function sourceFor(
+  spec: SourceSpec,
+  test: TestCase,
+  end: InputEnd,
+  { connectors, workflow, folder }: CaseSetting,
+): TestSource {
   if (test.input.length === 0) return ownSource(connectors.source(spec, { folder: workflow.folder }), end);
   const input = test.input.find(({ source }) => source === undefined || source === spec.id);
   const content: TestInput["content"] = input?.content ?? { entries: [] };
@@ -98,7 +107,15 @@ function sourceFor(spec: SourceSpec, test: TestCase, end: InputEnd, { connectors
 /** A file in place of a source: read as the source's own files are, or else by what its name says. */
 function fileSpec(spec: SourceSpec, path: string): SourceSpec {
   const { id, place, path: at, timestamp, watermark, hasEventTime, onError } = spec;
-  const common = { id, place, path: at, watermark, hasEventTime, onError, ...(timestamp === undefined ? {} : { timestamp }) };
+  const common = {
+    id,
+    place,
+    path: at,
+    watermark,
+    hasEventTime,
+    onError,
+    ...(timestamp === undefined ? {} : { timestamp }),
+  };
   if (spec.type === "file") return { ...common, type: "file", file: { ...spec.file, path, follow: false } };
   return {
     ...common,
@@ -147,7 +164,9 @@ async function untilOver(
       // Code of the workflow, or a file, is on its way: only real time brings it back.
       const now = host.clock.monotonic();
       waitedSince ??= now;
-      if (now - waitedSince > PATIENCE) handle.abort(new MailerError("stuck", `nothing has happened for ${PATIENCE / 1000} s`));
+      if (now - waitedSince > PATIENCE) {
+        handle.abort(new MailerError("stuck", `nothing has happened for ${PATIENCE / 1000} s`));
+      }
       await delay(host.clock, LOOK_EVERY);
     }
   }

@@ -68,7 +68,9 @@ class Script implements SourceReader {
   }
 
   /** The document's rule, for records without `at`. */
-  timestampOf(rule: (value: unknown, record: RecordContext) => number): (value: unknown, record: RecordContext) => number {
+  timestampOf(
+    rule: (value: unknown, record: RecordContext) => number,
+  ): (value: unknown, record: RecordContext) => number {
     // Every read has one record, and is worked through before the next.
     return (value, record) => this.#at ?? rule(value, record);
   }
@@ -106,11 +108,22 @@ function readsOf(
   state: { readonly decode: DecodeText; readonly next: number },
 ): RecordsRead[] {
   const headers = headersOf(entry.headers);
-  const outer = { kind: "records", split, ...(entry.at === undefined ? {} : { timestamps: Float64Array.of(entry.at) }) } as const;
+  const outer = {
+    kind: "records",
+    split,
+    ...(entry.at === undefined ? {} : { timestamps: Float64Array.of(entry.at) }),
+  } as const;
   const beside = { keys: [entry.key], headers: [headers] };
   let { next } = state;
   if (entry.kind === "record") {
-    return [{ ...outer, ...beside, values: [entry.value], firstOffset: next, texts: [stringifyJson(entry.value)], position: next + 1 }];
+    return [{
+      ...outer,
+      ...beside,
+      values: [entry.value],
+      firstOffset: next,
+      texts: [stringifyJson(entry.value)],
+      position: next + 1,
+    }];
   }
   const decoded = state.decode(entry.text);
   const reads = (decoded?.values ?? []).map((value, i): RecordsRead => ({

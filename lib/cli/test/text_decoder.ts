@@ -38,7 +38,11 @@ export function textDecoder(spec: SourceSpec): DecodeText {
   }
 }
 
-function lineOptions(format: TextFormat, { types, delimiter, nulls }: CsvBlock, maxLineBytes: number): TextOptions {
+function lineOptions(
+  format: TextFormat,
+  { types, delimiter, nulls }: CsvBlock,
+  maxLineBytes: number,
+): TextOptions {
   if (format !== "csv") return { format, maxLineBytes };
   const typed = Object.entries(types).filter((entry): entry is [string, CsvType] => entry[1] !== "text");
   return { format, maxLineBytes, csv: { types: Object.fromEntries(typed), delimiter, nulls } };

@@ -46,7 +46,9 @@ export function judge(expectation: TestExpectation, actual: readonly unknown[]):
   }
   const at = mode === "inOrder" ? firstOutOfOrder(expected, actual, agree) : undefined;
   if (at === undefined) return undefined;
-  const message = `the rows are those expected, in another order: row ${at + 1} should be ${shown(expected[at])}, is ${shown(actual[at])}`;
+  const message = `the rows are those expected, in another order: row ${at + 1} should be ${
+    shown(expected[at])
+  }, is ${shown(actual[at])}`;
   return { ...common, line: rows[at]!.place.line, message };
 }
 
@@ -60,7 +62,12 @@ export function verdictText({ file, test, problems }: Verdict): string {
   const lines = [`  FAILED  ${test.name}`];
   for (const { output, line, message, missing, unexpected } of problems) {
     lines.push(`    ${file}:${line}: ${output === undefined ? "" : `${output}: `}${message}`);
-    lines.push(...listed(missing.map(({ line: at, value }) => `      - ${shown(value)}   (line ${at}) missing`), "missing"));
+    lines.push(
+      ...listed(
+        missing.map(({ line: at, value }) => `      - ${shown(value)}   (line ${at}) missing`),
+        "missing",
+      ),
+    );
     lines.push(...listed(unexpected.map((value) => `      + ${shown(value)}   unexpected`), "unexpected"));
   }
   return lines.map((line) => `${line}\n`).join("");
@@ -78,5 +85,7 @@ function shown(value: unknown): string {
 
 /** A verdict as one line of JSON. */
 export function verdictJson({ file, test, problems }: Verdict): string {
-  return `${stringifyJson({ file, case: test.name, line: test.place.line, ok: problems.length === 0, problems })}\n`;
+  return `${
+    stringifyJson({ file, case: test.name, line: test.place.line, ok: problems.length === 0, problems })
+  }\n`;
 }

@@ -7,10 +7,10 @@
  *
  * @module
  */
-import { abortable } from "../../lib/abortable.ts";
-import type { Sink, SinkContext, SinkWriter } from "../../lib/connector.ts";
-import { MailerError } from "../../lib/errors.ts";
-import type { Batch } from "../../lib/record.ts";
+import { abortable } from "../abortable.ts";
+import type { Sink, SinkContext, SinkWriter } from "../connector.ts";
+import { MailerError } from "../errors.ts";
+import type { Batch } from "../record.ts";
 
 /** A sink and the stream its values come out of. */
 export interface ReadableSink<T> {
@@ -66,19 +66,12 @@ class Outlet<T> implements UnderlyingDefaultSource<T> {
       throw new MailerError("readable_in_use", "readable sink: its stream belongs to a run already");
     }
     this.#isOpen = true;
-    let isFlushed = false;
     return {
-      write: (batch) => {
-        isFlushed = false;
-        return this.#write(batch, context);
-      },
-      flush: () => {
-        isFlushed = true;
-        this.#check();
-      },
-      close: () => {
+      write: (batch) => this.#write(batch, context),
+      flush: () => this.#check(),
+      close: (outcome) => {
         if (this.#isCancelled) return;
-        if (isFlushed && !context.signal.aborted) this.#controller.close();
+        if (outcome === "done") this.#controller.close();
         else this.#controller.error(new MailerError("run_ended", "the run ended before its input did"));
       },
     };

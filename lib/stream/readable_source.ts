@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { abortable } from "../../lib/abortable.ts";
-import type { Source, SourceContext, SourceRead, SourceReader } from "../../lib/connector.ts";
-import { asError, MailerError } from "../../lib/errors.ts";
+import { abortable } from "../abortable.ts";
+import type { Source, SourceContext, SourceRead, SourceReader } from "../connector.ts";
+import { asError, MailerError } from "../errors.ts";
 
 /** Settings of {@link readableSource}. */
 export interface ReadableSourceOptions {
