@@ -9,6 +9,7 @@
 
 /** A pending call; `cancel` before it ran means it never runs. */
 export interface Alarm {
+  /** The call will not be made; nothing happens when it was. */
   cancel(): void;
 }
 

@@ -28,7 +28,9 @@ export interface SourceContext {
   readonly id: string;
   /** The most records a read should return. */
   readonly batchSize: number;
+  /** The pipeline's clock: the only time a connector goes by. */
   readonly clock: Clock;
+  /** Where to report what is no error; never a secret. */
   readonly logger: Logger;
   /** Aborted when the run stops: a pending `read` should then settle (either way) soon. */
   readonly signal: AbortSignal;
@@ -49,6 +51,7 @@ export interface SourceReader<T = unknown> {
   read(): SourceRead<T> | Promise<SourceRead<T>>;
   /** How much of a bounded input is behind us, in any unit. */
   progress?(): { readonly done: number; readonly total: number } | undefined;
+  /** Gives everything back. Called once, also when opening went well and no read came. */
   close(): void | Promise<void>;
 }
 
@@ -68,15 +71,21 @@ export type SourceRead<T = unknown> =
 
 /** Records of one split, in order. Columns have one entry a value; the runtime takes all arrays over. */
 export interface RecordsRead<T = unknown> {
+  /** Tells it from the other reads. */
   readonly kind: "records";
+  /** A split that was announced and has not ended. */
   readonly split: string;
+  /** The decoded values, in the order of the split. */
   readonly values: T[];
   /** Offset of the first value where offsets count up by one; else give `offsets`. */
   readonly firstOffset?: number;
+  /** Offsets one by one, rising, where they do not count up. */
   readonly offsets?: Float64Array;
   /** The source's own timestamps, ms since the epoch; without them records have the time of reading. */
   readonly timestamps?: Float64Array;
+  /** Keys the records came with; a `keyBy` behind the source chooses others. */
   readonly keys?: readonly unknown[];
+  /** Headers the records came with. */
   readonly headers?: readonly (Headers | undefined)[];
   /** The records as they came, for dead letters. */
   readonly texts?: readonly (string | Uint8Array)[];
@@ -92,11 +101,15 @@ export interface RecordsRead<T = unknown> {
 export interface ReadFailure {
   /** Number of values of the same read that come before it. */
   readonly before: number;
+  /** Offset of the record in its split, where there is one. */
   readonly offset: number | undefined;
   /** What was read. */
   readonly text: string | Uint8Array;
+  /** The key it came with. */
   readonly key?: unknown;
+  /** The headers it came with. */
   readonly headers?: Headers;
+  /** Why it could not be decoded. */
   readonly error: Error;
 }
 
@@ -116,7 +129,9 @@ export interface Sink<T = unknown> {
 export interface SinkContext {
   /** Id of the sink in its pipeline. */
   readonly id: string;
+  /** The pipeline's clock: the only time a connector goes by. */
   readonly clock: Clock;
+  /** Where to report what is no error; never a secret. */
   readonly logger: Logger;
   /** Aborted when the run gives up on draining: a pending `write` or `flush` should then reject soon. */
   readonly signal: AbortSignal;
@@ -136,8 +151,11 @@ export interface SinkContext {
  * whether the run came to a regular end (`done`: the input ended, or was stopped and has drained) or not (`failed`).
  */
 export interface SinkWriter<T = unknown> {
+  /** Takes the values of a batch, in order. It may keep them, but must not change the batch. */
   write(batch: Batch<T>): void | Promise<void>;
+  /** Makes everything written so far as safe as the sink can. */
   flush(): void | Promise<void>;
+  /** Gives everything back. What was written and not flushed may be lost when `outcome` is `failed`. */
   close(outcome: RunOutcome): void | Promise<void>;
 }
 

@@ -22,6 +22,12 @@ export class MailerError extends Error {
   /** What to do next, one sentence, or nothing. */
   readonly hint: string | undefined;
 
+  /**
+   * An error a caller can tell by its code.
+   *
+   * @param code Stable, lower_snake_case.
+   * @param message Names the thing, what was expected and what was found; no secret.
+   */
   constructor(code: string, message: string, options: ErrorOptionsWithHint = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = new.target.name;
@@ -35,6 +41,7 @@ export class PipelineError extends MailerError {
   /** One sentence each. */
   readonly problems: readonly string[];
 
+  /** Its code is `invalid_pipeline`. */
   constructor(problems: readonly string[], options: ErrorOptionsWithHint = {}) {
     const list = problems.length === 1 ? problems[0] : `\n${problems.map((p) => `  - ${p}`).join("\n")}`;
     super("invalid_pipeline", `the pipeline cannot run: ${list}`, options);
@@ -44,7 +51,9 @@ export class PipelineError extends MailerError {
 
 /** Where in the input a record came from. */
 export interface RecordPosition {
+  /** Name of the source; of a record made by an operator, the operator's id. */
   readonly source: string;
+  /** Split of the source; of a record made by an operator, its partition. */
   readonly split: string;
   /** Offset of the record in its split, or `undefined` for a record made by an operator. */
   readonly offset: number | undefined;
@@ -52,9 +61,12 @@ export interface RecordPosition {
 
 /** One record that an operator, source or sink could not handle. Subject to the failure policy. */
 export class RecordError extends MailerError {
+  /** Id of the operator, source or sink. */
   readonly operator: string;
+  /** Where the record came from. */
   readonly position: RecordPosition;
 
+  /** Takes over the code and the hint of `cause`, where it has them. */
   constructor(operator: string, position: RecordPosition, cause: unknown) {
     const inner = asError(cause);
     const { source, split, offset } = position;
@@ -70,8 +82,14 @@ export class RecordError extends MailerError {
 
 /** Stages that did not come to an end within the shutdown timeout. */
 export class ShutdownTimeoutError extends MailerError {
+  /** Ids of the stages that were still at work. */
   readonly stages: readonly string[];
 
+  /**
+   * Its code is `shutdown_timeout`.
+   *
+   * @param timeoutMs How long draining was given, ms.
+   */
   constructor(stages: readonly string[], timeoutMs: number) {
     super(
       "shutdown_timeout",

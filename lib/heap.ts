@@ -4,9 +4,10 @@
  * @module
  */
 
-/** Entries with a time, the earliest first. Entries of one time come in no particular order. */
+/** Entries with a time, the earliest first. Entries of one time come by `order`, and in no particular one where that is equal too. */
 export class TimeHeap<T> {
   readonly #times: number[] = [];
+  readonly #orders: number[] = [];
   readonly #items: T[] = [];
 
   get size(): number {
@@ -20,39 +21,48 @@ export class TimeHeap<T> {
   isDue(now: number): boolean {
     return this.#times.length > 0 && this.#times[0]! <= now;
   }
-  push(time: number, item: T): void {
-    const times = this.#times, items = this.#items;
+  push(time: number, item: T, order = 0): void {
+    const times = this.#times, orders = this.#orders, items = this.#items;
     let at = times.length;
     times.push(time);
+    orders.push(order);
     items.push(item);
     while (at > 0) {
-      const parent = (at - 1) >> 1;
-      if (times[parent]! <= time) break;
-      times[at] = times[parent]!;
+      const parent = (at - 1) >> 1, above = times[parent]!;
+      if (above < time || (above === time && orders[parent]! <= order)) break;
+      times[at] = above;
+      orders[at] = orders[parent]!;
       items[at] = items[parent]!;
       at = parent;
     }
     times[at] = time;
+    orders[at] = order;
     items[at] = item;
   }
   /** Removes and returns the entry with the earliest time. The heap must not be empty. */
   pop(): T {
-    const times = this.#times, items = this.#items;
+    const times = this.#times, orders = this.#orders, items = this.#items;
     const first = items[0]!;
-    const time = times.pop()!, item = items.pop()!;
+    const time = times.pop()!, order = orders.pop()!, item = items.pop()!;
     const size = times.length;
     if (size === 0) return first;
     let at = 0;
     for (;;) {
       let child = 2 * at + 1;
       if (child >= size) break;
-      if (child + 1 < size && times[child + 1]! < times[child]!) child++;
-      if (times[child]! >= time) break;
+      const other = child + 1;
+      if (
+        other < size &&
+        (times[other]! < times[child]! || (times[other] === times[child] && orders[other]! < orders[child]!))
+      ) child = other;
+      if (times[child]! > time || (times[child] === time && orders[child]! >= order)) break;
       times[at] = times[child]!;
+      orders[at] = orders[child]!;
       items[at] = items[child]!;
       at = child;
     }
     times[at] = time;
+    orders[at] = order;
     items[at] = item;
     return first;
   }

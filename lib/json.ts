@@ -22,16 +22,20 @@ export class Decimal {
   /** The nearest double; ±Infinity beyond the range of doubles. */
   readonly value: number;
 
+  /** Takes the text of a JSON number, which is not checked. */
   constructor(text: string) {
     this.text = text;
     this.value = Number(text);
   }
+  /** The nearest double: arithmetic and comparisons take it. */
   valueOf(): number {
     return this.value;
   }
+  /** The text as it was written. */
   toString(): string {
     return this.text;
   }
+  /** Makes `JSON.stringify` write the text, digit for digit. */
   toJSON(): unknown {
     return rawJson(this.text);
   }

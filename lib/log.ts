@@ -9,6 +9,7 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /** Where the runtime reports what happens. */
 export interface Logger {
+  /** Reports one event. The message is constant, what varies is in `fields`. Called synchronously; it must not throw. */
   log(level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
 

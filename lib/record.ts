@@ -34,8 +34,11 @@ export interface Channel {
 
 /** What a run of records was read, or made, with. Columns have one entry a row. */
 export interface Origin {
+  /** The channel all rows belong to; its order is theirs. */
   readonly channel: Channel;
+  /** Name of the source; of rows an operator made, its id. */
   readonly source: string;
+  /** Split of the source; of rows an operator made, its partition. */
   readonly split: string;
   /** Event time, ms since the epoch. */
   readonly timestamps: Float64Array;
@@ -43,7 +46,9 @@ export interface Origin {
   readonly watermarks: Float64Array;
   /** Offset of row 0 where offsets count up by one. */
   readonly firstOffset: number | undefined;
+  /** Offsets one by one, where they do not count up; undefined with `firstOffset`, and for rows an operator made. */
   readonly offsets: Float64Array | undefined;
+  /** Headers of the records; undefined where no record has any. */
   readonly headers: readonly (Headers | undefined)[] | undefined;
   /** Keys the source read with the records. */
   readonly keys: readonly unknown[] | undefined;
@@ -57,7 +62,9 @@ export interface Origin {
 
 /** The window a row is a result of; event time in ms, half open. */
 export interface WindowOfRow {
+  /** First instant, ms since the epoch. */
   readonly start: number;
+  /** First instant behind it, ms since the epoch. */
   readonly end: number;
   /** IANA zone that the row's times are printed in; UTC without. */
   readonly timezone?: string;
@@ -67,15 +74,18 @@ export interface WindowOfRow {
 
 /** Records that travel together as one chunk of an edge. */
 export class Batch<T = unknown> {
+  /** The values, which belong to whoever receives the batch. */
   readonly values: T[];
   /** Row of the origin for each value; undefined = the same index. */
   readonly rows: Int32Array | undefined;
   /** Keys chosen by a `keyBy`; undefined = the origin's. */
   readonly keys: unknown[] | undefined;
+  /** What the records were read with; shared, and never changed. */
   readonly origin: Origin;
   /** Whether each value still stands for exactly one record as the source read it. */
   readonly oneToOne: boolean;
 
+  /** Takes everything over as it is: see R1 for how `values`, `rows` and `origin` belong together. */
   constructor(
     values: T[],
     origin: Origin,
@@ -90,6 +100,7 @@ export class Batch<T = unknown> {
     this.oneToOne = oneToOne;
   }
 
+  /** Number of records. */
   get length(): number {
     return this.values.length;
   }
@@ -98,6 +109,7 @@ export class Batch<T = unknown> {
   row(index: number): number {
     return this.rows === undefined ? index : this.rows[index]!;
   }
+  /** Event time of a record, ms since the epoch. */
   timestamp(index: number): number {
     return this.origin.timestamps[this.row(index)]!;
   }
@@ -105,17 +117,21 @@ export class Batch<T = unknown> {
   watermark(index: number): Watermark {
     return this.origin.watermarks[this.row(index)]!;
   }
+  /** The key chosen by the last `keyBy`, else the source's, else `undefined`. */
   key(index: number): unknown {
     return this.keys === undefined ? this.origin.keys?.[this.row(index)] : this.keys[index];
   }
+  /** Headers in their order; empty where there are none. */
   headers(index: number): Headers {
     return this.origin.headers?.[this.row(index)] ?? NO_HEADERS;
   }
+  /** Offset in the split; `undefined` for a row an operator made. */
   offset(index: number): number | undefined {
     const { offsets, firstOffset } = this.origin;
     if (offsets !== undefined) return offsets[this.row(index)];
     return firstOffset === undefined ? undefined : firstOffset + this.row(index);
   }
+  /** The window the row is a result of, if any. */
   window(index: number): WindowOfRow | undefined {
     return this.origin.windows?.[this.row(index)];
   }
@@ -156,8 +172,11 @@ export interface RecordContext {
   readonly key: unknown;
   /** Event time, ms since the epoch. */
   readonly timestamp: number;
+  /** Headers in their order; a name may repeat. */
   readonly headers: Headers;
+  /** Name of the source; of a row an operator made, the operator's id. */
   readonly source: string;
+  /** Split of the source, e.g. a file; of a row an operator made, its partition. */
   readonly split: string;
   /** Offset in the split; `undefined` for a record an operator made. */
   readonly offset: number | undefined;

@@ -317,7 +317,7 @@ Deno.test("H3: a run that ends in the middle fails the stream", async () => {
   const writer = await sink.open(sinkContext());
   await writer.flush();
   await writer.write(batchOf([1]));
-  await writer.close("done");
+  await writer.close("failed");
   const reader = readable.getReader();
   await assert.rejects(async () => {
     while (!(await reader.read()).done);

@@ -4,7 +4,7 @@
  * @module
  */
 import { MailerError } from "../errors.ts";
-import { type KeyIdentity, keyIdentity } from "../key.ts";
+import { keyIdentity } from "../key.ts";
 import { compareNumbers, type Numeric } from "../numeric.ts";
 import { type Field, fieldReader, missingField, numberOrNull } from "./field.ts";
 import type { SteppedFunction } from "./function.ts";
@@ -85,15 +85,15 @@ function sortAll(values: Numeric[]): void {
 }
 
 /** Number of different values of a field; values are equal as keys are, `1` and `1.0`, objects in any order of fields. */
-export function distinct<In = unknown>(field: Field<In>): SteppedFunction<In, Set<KeyIdentity>, number> {
+export function distinct<In = unknown>(field: Field<In>): SteppedFunction<In, Set<unknown>, number> {
   const { get, label } = fieldReader(field);
   const read = (_: unknown, value: In) => {
     const found = get(value);
     if (found === undefined) throw missingField("distinct", label);
     return keyIdentity(found);
   };
-  const fold = (acc: Set<KeyIdentity>, identity: unknown) => {
-    if (identity !== null) acc.add(identity as KeyIdentity);
+  const fold = (acc: Set<unknown>, identity: unknown) => {
+    if (identity !== null) acc.add(identity);
     return acc;
   };
   return {

@@ -59,7 +59,7 @@ export class AssignTimestampsOperator implements Operator {
         this.#open(marker.group, marker.channels);
         break;
       case "watermark":
-        this.#wake(this.#own(marker.channel)); // event time itself is made anew here
+        this.#heard(this.#own(marker.channel)); // event time itself is made anew here
         break;
       case "idle": {
         const own = this.#own(marker.channel);
@@ -117,10 +117,17 @@ export class AssignTimestampsOperator implements Operator {
     this.#opened = [];
   }
 
+  /** What is in front wakes, or says that all have heard of it. */
+  #heard(own: Own): void {
+    if (own.idle) this.#wake(own);
+    else this.#announce(own);
+  }
+
   #wake(own: Own): void {
     if (!own.idle) return;
     own.idle = false;
     this.context.output().marker({ kind: "watermark", channel: own.channel, time: own.announced });
+    own.announced = -Infinity; // to be said again when all have heard that it is awake
   }
 
   #announce(own: Own): void {

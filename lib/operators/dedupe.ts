@@ -2,7 +2,8 @@
  * `dedupe`: the first record of a key in a stretch of event time.
  *
  * U1 A record passes when its time is at least that of the last one that passed + ttl. A duplicate prolongs nothing.
- * U2 A key is forgotten when the watermark has reached last + ttl: whatever comes then, on time, would pass.
+ * U2 A key is forgotten when the watermark has reached last + ttl, before the record that carries that watermark: what comes
+ *    then passes, late or not, however records were batched.
  *
  * @module
  */
@@ -26,8 +27,12 @@ export class DedupeOperator implements Operator {
   }
 
   batch(batch: Batch): void {
-    const { ttl } = this, last = this.#last, passed: number[] = [];
+    const { ttl } = this, last = this.#last, gate = this.#gate, passed: number[] = [];
+    const { channel } = batch.origin;
+    gate.wake(channel);
     for (let i = 0; i < batch.length; i++) {
+      const own = batch.watermark(i);
+      if (own > gate.current && gate.advance(channel, own)) this.#forget(gate.current);
       const identity = keyIdentity(batch.key(i)), timestamp = batch.timestamp(i);
       const before = last.get(identity);
       if (before !== undefined && timestamp < before + ttl) continue;

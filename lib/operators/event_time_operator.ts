@@ -31,6 +31,8 @@ export abstract class EventTimeOperator implements Operator {
   #announced: Watermark = -Infinity;
   #opened = false;
   #idle = false;
+  /** The watermark is to be announced once more, risen or not. */
+  #repeats = false;
   readonly #out: Receiver;
 
   /** @param time Whose time the operator goes by. */
@@ -162,18 +164,18 @@ export abstract class EventTimeOperator implements Operator {
   }
 
   #announce(time: Watermark): void {
-    if (time > this.#announced) {
-      this.#announced = time;
-      this.#out.marker({ kind: "watermark", channel: this.context.channel, time: this.#announced });
+    const { channel } = this.context;
+    if (time > this.#announced || this.#repeats) {
+      this.#announced = Math.max(time, this.#announced);
+      this.#repeats = false;
+      this.#out.marker({ kind: "watermark", channel, time: this.#announced });
       this.#idle = false;
     }
-    if (this.#gate.idle !== this.#idle) {
-      this.#idle = this.#gate.idle;
-      const { channel } = this.context;
-      this.#out.marker(
-        this.#idle ? { kind: "idle", channel } : { kind: "watermark", channel, time: this.#announced },
-      );
-    }
+    if (this.#gate.idle === this.#idle) return;
+    this.#idle = this.#gate.idle;
+    if (this.#idle) return this.#out.marker({ kind: "idle", channel });
+    this.#out.marker({ kind: "watermark", channel, time: this.#announced });
+    this.#repeats = true; // said again when all have heard that it is awake
   }
 
   /** Stands in errors and dead letters for what is no record: a timer, a window. */

@@ -49,7 +49,9 @@ export function reduceFold(
 
 /** An element of a window, as a window function sees it. */
 export interface Element<T = unknown> {
+  /** The value of the record. */
   readonly value: T;
+  /** Its event time, ms since the epoch. */
   readonly timestamp: number;
 }
 interface Arrived extends Element {

@@ -9,34 +9,48 @@ import { outputName, type Plan } from "./plan.ts";
 
 /** A part of the pipeline. */
 export interface NodeDescription {
+  /** Unique in the pipeline; metrics and errors go by it. */
   readonly id: string;
-  readonly kind: GraphNode["kind"];
+  /** What it is to the planner. */
+  readonly kind: "source" | "operator" | "async" | "keyBy" | "union" | "sink";
+  /** What kind of operator, source or sink, e.g. `filter` or `file`. */
   readonly type: string;
+  /** Name for people; absent where none was given. */
   readonly label?: string;
   /** Outputs read, as `id` or `id.output`. */
   readonly from: readonly string[];
+  /** Id of the stage it runs in. */
   readonly stage: string;
+  /** Its failure policy: `fail`, `drop` or `dlq`. */
   readonly onError: string;
+  /** Its settings; never a secret. */
   readonly config: Readonly<Record<string, unknown>>;
 }
 
 /** A pipeline as data. */
 export interface Description {
+  /** Name of the pipeline. */
   readonly name: string;
+  /** Sources, operators and sinks, each behind those it reads. */
   readonly nodes: readonly NodeDescription[];
+  /** What runs as plain calls: ids of the parts, and how many instances of them there are. */
   readonly stages: readonly {
     readonly id: string;
     readonly kind: string;
     readonly instances: number;
     readonly nodes: readonly string[];
   }[];
+  /** The bounded streams between stages; `from` and `to` are ids of stages. */
   readonly edges: readonly { readonly name: string; readonly from: string; readonly to: string }[];
+  /** What a crash does to the output. */
   readonly guarantee: Guarantee;
 }
 
 /** What a crash does to the output. */
 export interface Guarantee {
+  /** How often a record can show in the output. */
   readonly level: "at-most-once" | "at-least-once" | "exactly-once";
+  /** Why it is this level, one sentence. */
   readonly reason: string;
 }
 

@@ -13,6 +13,7 @@ import { stringifyJson } from "../json.ts";
 import { Batch, type Headers } from "../record.ts";
 import type { OperatorCounters } from "./counters.ts";
 import type { Receiver } from "./operator.ts";
+import { isTimestamp } from "./watermarks.ts";
 
 /** `fail` ends the run (the default), `drop` leaves the record out, `dlq` sends it to the dead-letter sink. */
 export type OnError = "fail" | "drop" | "dlq";
@@ -27,17 +28,25 @@ export interface RetryPolicy {
 
 /** A record that could not be handled, as the dead-letter sink gets it. */
 export interface DeadLetter {
+  /** Why it is here: `error`. */
   readonly reason: string;
+  /** Id of the operator, source or sink that could not handle it. */
   readonly operator: string;
+  /** What went wrong; the code is stable. */
   readonly error: { readonly code: string; readonly message: string };
+  /** Name of the source it was read from; of a row an operator made, that operator. */
   readonly source: string;
+  /** Split it was read from; of a row an operator made, the partition. */
   readonly split: string;
+  /** Offset in the split; null where the record has none. */
   readonly offset: number | null;
   /** Event time, RFC 3339; null where the record has none. */
   readonly timestamp: string | null;
+  /** Its key; null where it has none. */
   readonly key: unknown;
   /** The record as it came: text, or `{"base64": …}` for bytes that are no UTF-8 text. */
   readonly value: unknown;
+  /** Its headers in order: text, or `{"base64": …}` for bytes that are no UTF-8 text. */
   readonly headers: readonly (readonly [string, unknown])[];
   /** When it was given up, RFC 3339. */
   readonly at: string;
@@ -89,7 +98,7 @@ export function deadLetter(
     source,
     split,
     offset: offset ?? null,
-    timestamp: Number.isFinite(timestamp) ? new Date(timestamp).toISOString() : null,
+    timestamp: isTimestamp(timestamp) ? new Date(timestamp).toISOString() : null,
     key: batch.key(index) ?? null,
     value: asItCame(batch.text(index) ?? batch.values[index]),
     headers: readableHeaders(batch.headers(index)),

@@ -4,17 +4,16 @@
  * G1 It is the least watermark of the channels that are neither idle nor ended; it never falls.
  * G2 A channel group that has not opened yet holds it at -Infinity; one that opened without channels does not.
  * G3 While all channels are idle or have ended it stays where it is: others may open. Only the end of the input makes it Infinity.
- * G4 A record or watermark wakes an idle channel.
+ * G4 A record or watermark wakes an idle channel. That alone does not raise the watermark, what comes next does: the channels of
+ *    one place wake together, and none of them may run ahead before all have.
  *
  * @module
  */
 import type { Channel, Marker, Watermark } from "../record.ts";
 
 interface ChannelState {
-  readonly group: number;
   time: Watermark;
   idle: boolean;
-  ended: boolean;
 }
 
 /** Keeps the watermark of each input channel and their minimum. */
@@ -24,7 +23,11 @@ export class WatermarkGate {
   /** Whether nothing holds the watermark for now: every channel is idle or has ended. */
   idle = false;
   readonly #channels = new Map<Channel, ChannelState>();
+  /** Those that have not ended. */
+  readonly #open = new Set<ChannelState>();
   readonly #waiting: Set<number>;
+  /** A channel has woken since the minimum was last taken. */
+  #hasWoken = false;
   // The channel looked up last: nearly always the one asked for next.
   #lastChannel: Channel | undefined;
   #last: ChannelState | undefined;
@@ -50,8 +53,7 @@ export class WatermarkGate {
         return this.#update();
       }
       case "ended": {
-        const state = this.#state(marker.channel);
-        state.ended = true;
+        this.#open.delete(this.#state(marker.channel));
         return this.#update();
       }
       case "end":
@@ -71,36 +73,44 @@ export class WatermarkGate {
       state = this.#last = this.#state(channel);
       this.#lastChannel = channel;
     }
-    if (time <= state!.time && !state!.idle) return false;
     const before = state!.time;
     if (time > before) state!.time = time;
-    if (state!.idle) state!.idle = false;
-    else if (before > this.current) return false; // another channel holds it
+    else if (state!.idle) return this.#wake(state!);
+    else if (!this.#hasWoken) return false;
+    if (before > this.current && !state!.idle && !this.#hasWoken) return false; // another channel holds it
+    state!.idle = false;
     return this.#update();
   }
 
   /** A record of the channel has come: it is not idle any more, whatever its watermark. */
   wake(channel: Channel): void {
     const state = this.#state(channel);
-    if (!state.idle) return;
+    if (state.idle) this.#wake(state);
+  }
+
+  #wake(state: ChannelState): false {
     state.idle = false;
-    this.#update();
+    if (this.#open.has(state)) this.idle = false;
+    this.#hasWoken = true;
+    return false;
   }
 
   #state(channel: Channel): ChannelState {
     let state = this.#channels.get(channel);
     if (state === undefined) {
-      state = { group: channel.group, time: -Infinity, idle: false, ended: false };
+      state = { time: -Infinity, idle: false };
       this.#channels.set(channel, state);
+      this.#open.add(state);
     }
     return state;
   }
 
   #update(): boolean {
     if (this.#waiting.size > 0) return false;
+    this.#hasWoken = false;
     let least = Infinity, active = false;
-    for (const state of this.#channels.values()) {
-      if (state.idle || state.ended) continue;
+    for (const state of this.#open) {
+      if (state.idle) continue;
       active = true;
       if (state.time < least) least = state.time;
     }

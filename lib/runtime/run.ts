@@ -2,7 +2,8 @@
  * One run of a plan, from opening to the last close.
  *
  * L1 Sinks open before sources, and nothing is read before all are open.
- * L2 The first error ends the run: edges are aborted, everything opened is closed, and that error is the result.
+ * L2 The first error ends the run: edges are aborted, everything opened is closed, and that error is the result. A part is closed
+ *    when its call under way has settled, or has had its second to do so.
  * L3 `stop` ends the sources; what was read drains. Past the shutdown timeout the rest is aborted, and the stages that were
  *    still at work are named.
  * L4 The end of input closes windows; a stop does not.
@@ -11,8 +12,11 @@
  */
 import type { Alarm } from "../clock.ts";
 import { asError, MailerError, ShutdownTimeoutError } from "../errors.ts";
+import type { RunOutcome } from "../connector.ts";
 import type { Plan } from "../plan/plan.ts";
 import { Instance, type InstanceOptions } from "./instance.ts";
+import type { SinkTask } from "./sink_task.ts";
+import type { SourceTask } from "./source_task.ts";
 import type { Task } from "./stage.ts";
 
 /** Settings of a run. */
@@ -24,7 +28,7 @@ export interface RunOptions extends Omit<InstanceOptions, "signal"> {
 /** How far a run is. */
 export type RunPhase = "starting" | "running" | "stopping" | "finished" | "stopped" | "failed";
 
-/** How long a close may take once the run has been aborted, ms. */
+/** How long calls under way, and closing, may take once the run has been aborted, ms. */
 const ABORTED_CLOSE_MS = 1000;
 
 /** A run under way. */
@@ -40,7 +44,9 @@ export class Run {
   readonly #abort = new AbortController();
   readonly #aborted = Promise.withResolvers<never>();
   readonly #started = Promise.withResolvers<void>();
+  /** Parts with a call under way: opening, running, closing. */
   readonly #working = new Set<Task>();
+  readonly #calls: Promise<void>[] = [];
   #deadline: Alarm | undefined;
   #stopRequested = false;
   #error: { readonly error: unknown } | undefined;
@@ -81,15 +87,19 @@ export class Run {
   async #run(): Promise<void> {
     const { sources, sinks, tasks } = this.instance;
     try {
-      for (const part of [...sinks, ...sources]) await Promise.race([part.open(), this.#aborted.promise]);
+      for (const part of [...sinks, ...sources]) {
+        await Promise.race([this.#call(part, () => part.open()), this.#aborted.promise]);
+      }
       if (this.phase === "starting") this.phase = "running";
       this.#started.resolve();
-      await Promise.race([Promise.all(tasks.map((task) => this.#work(task))), this.#aborted.promise]);
+      const work = Promise.all(tasks.map((task) => this.#call(task, () => task.run())));
+      await Promise.race([work, this.#aborted.promise]);
+      await Promise.race([this.#closeAll("done"), this.#aborted.promise]);
     } catch (error) {
       this.#fail(error);
+      await this.#closeAfterFailure();
     }
     this.#deadline?.cancel();
-    await this.#closeAll();
     if (this.#error !== undefined) {
       this.phase = "failed";
       this.#started.reject(this.#error.error);
@@ -98,16 +108,21 @@ export class Run {
     this.phase = this.#stopRequested ? "stopped" : "finished";
   }
 
-  async #work(task: Task): Promise<void> {
-    this.#working.add(task);
-    try {
-      await task.run();
-      this.#working.delete(task);
-    } catch (error) {
-      this.#working.delete(task);
-      this.#fail(error);
-      throw error;
-    }
+  /** Makes a call of a part. A failure is the run's. */
+  #call(part: Task, call: () => Promise<void>): Promise<void> {
+    this.#working.add(part);
+    const made = (async () => {
+      try {
+        await call();
+      } catch (error) {
+        this.#fail(error);
+        throw error;
+      } finally {
+        this.#working.delete(part);
+      }
+    })();
+    this.#calls.push(made);
+    return made;
   }
 
   /** The first error is the run's; everything that waits is told. */
@@ -120,24 +135,18 @@ export class Run {
     this.#aborted.reject(error);
   }
 
-  async #closeAll(): Promise<void> {
-    const parts = [...this.instance.sources, ...this.instance.sinks];
-    const outcome = this.#error === undefined ? "done" : "failed";
-    const closing = Promise.all(parts.map(async (part) => {
-      try {
-        await part.close(outcome);
-      } catch (error) {
-        this.#error ??= { error: asError(error) };
-      }
-    }));
-    if (this.#error === undefined) {
-      await closing;
-      return;
-    }
-    // An aborted part may hang in its close as it hung in its work: it has had its second.
+  async #closeAll(outcome: RunOutcome): Promise<void> {
+    const { sources, sinks } = this.instance;
+    const parts: readonly (SourceTask | SinkTask)[] = [...sources, ...sinks];
+    await Promise.all(parts.map((part) => this.#call(part, () => part.close(outcome))));
+  }
+
+  /** An aborted part may hang in its work, and again in its close: it has a second for both. */
+  async #closeAfterFailure(): Promise<void> {
     const timeUp = Promise.withResolvers<void>();
     const alarm = this.#options.clock.schedule(ABORTED_CLOSE_MS, timeUp.resolve);
-    await Promise.race([closing, timeUp.promise]);
+    await Promise.race([Promise.allSettled(this.#calls), timeUp.promise]); // calls of one part never overlap
+    await Promise.race([this.#closeAll("failed").catch(() => {}), timeUp.promise]); // the first error is the run's
     alarm.cancel();
   }
 }

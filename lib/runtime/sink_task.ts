@@ -40,6 +40,10 @@ export class SinkTask implements Task {
   readonly name: string;
   readonly #options: SinkTaskOptions;
   #writer: SinkWriter | undefined;
+  #isClosed = false;
+  /** The batch being written, and its records that have been through the failure policy: a further try must not send them again. */
+  #writing: Batch | undefined;
+  readonly #rejected = new Set<number>();
 
   constructor(options: SinkTaskOptions) {
     this.name = options.id;
@@ -49,10 +53,19 @@ export class SinkTask implements Task {
   /** Opens the writer. Called once, before `run`. */
   async open(): Promise<void> {
     const { id, sink, clock, logger, signal, failed } = this.#options;
-    this.#writer = await sink.open({ id, clock, logger, signal, reject: failed });
+    const reject: FailureHandler = (batch, index, error) => {
+      const isOfWriting = batch === this.#writing;
+      if (isOfWriting && this.#rejected.has(index)) return;
+      failed(batch, index, error);
+      if (isOfWriting) this.#rejected.add(index);
+    };
+    const writer = await sink.open({ id, clock, logger, signal, reject });
+    if (this.#isClosed) await writer.close("failed"); // the run has given up meanwhile
+    else this.#writer = writer;
   }
 
   async close(outcome: RunOutcome): Promise<void> {
+    this.#isClosed = true;
     const writer = this.#writer;
     this.#writer = undefined;
     await writer?.close(outcome);
@@ -68,13 +81,15 @@ export class SinkTask implements Task {
       times.idle += started - waiting;
       if (item instanceof Batch) {
         counters.recordsIn += item.length;
+        this.#writing = item;
         try {
           const written = writer.write(item);
           if (written instanceof Promise) await written;
         } catch (error) {
           await this.#again(error, () => writer.write(item));
         }
-        counters.recordsOut += item.length;
+        counters.recordsOut += item.length - this.#rejected.size;
+        this.#rejected.clear();
         times.busy += clock.monotonic() - started;
         await outputs.write();
       } else if (item.kind === "end") {
@@ -106,6 +121,7 @@ export class SinkTask implements Task {
         error = next;
       }
     }
+    if (error instanceof RecordError) throw error; // counted already
     counters.errors++;
     if (error instanceof MailerError) throw error;
     throw new MailerError(codeOf(error), `sink "${id}": ${asError(error).message}`, { cause: error });

@@ -74,6 +74,7 @@ export class SourceTask implements Task {
   readonly #splits = new Map<string, SplitState>();
   readonly #view = new RecordView();
   #reader: SourceReader | undefined;
+  #isClosed = false;
   #lastTurn = 0;
   #readsOfTurn = 0;
 
@@ -103,10 +104,13 @@ export class SourceTask implements Task {
       signal: this.#stop.signal,
       restored: undefined,
     };
-    this.#reader = await source.open(context);
+    const reader = await source.open(context);
+    if (this.#isClosed) await reader.close(); // the run has given up meanwhile
+    else this.#reader = reader;
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     const reader = this.#reader;
     this.#reader = undefined;
     await reader?.close();
@@ -308,6 +312,7 @@ export class SourceTask implements Task {
     if (!split.status.idle) return;
     split.status.idle = false;
     this.#marker({ kind: "watermark", channel: split.channel, time: split.announced });
+    split.announced = -Infinity; // to be said again when all have heard that it is awake
   }
 
   #end(split: SplitState): void {

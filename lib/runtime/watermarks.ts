@@ -19,9 +19,11 @@ export interface WatermarkGenerator<T = unknown> {
 
 /** Where watermarks come from. */
 export interface WatermarkStrategy<T = unknown> {
+  /** For `describe` and `explain`, e.g. `bounded(5000ms)`. */
   readonly name: string;
   /** Set where the watermark is the greatest timestamp less this bound, ms: the common case, taken without calls. */
   readonly bound?: number;
+  /** Makes the generator of one split (or channel); called once for each. */
   generator(): WatermarkGenerator<T>;
   /** After this long without a record (of empty fetches, never of being busy) a split is idle, ms. */
   readonly idleTimeout?: number;

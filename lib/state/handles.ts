@@ -21,41 +21,60 @@ export interface StateOptions {
 export interface ValueState<T> {
   /** The value; `undefined` when there is none. */
   get(): T | undefined;
+  /** Replaces the value; its `ttl` begins anew. */
   set(value: T): void;
+  /** Forgets the value. */
   clear(): void;
 }
 
 /** A list that grows at its end. */
 export interface ListState<T> {
+  /** All elements, oldest first; empty when there are none. */
   get(): readonly T[];
+  /** Appends an element. */
   add(value: T): void;
   /** Replaces the whole list. */
   set(values: readonly T[]): void;
+  /** Forgets all elements. */
   clear(): void;
 }
 
 /** A map. Keys may be any JSON value; equal values are one key. */
 export interface MapState<K, V> {
+  /** The value under the key; `undefined` when there is none. */
   get(key: K): V | undefined;
+  /** Whether there is a value under the key. */
   has(key: K): boolean;
+  /** Puts a value under the key. */
   set(key: K, value: V): void;
+  /** Forgets the key; nothing happens when it is not there. */
   delete(key: K): void;
+  /** Keys and values, in the order in which the keys were first set. */
   entries(): readonly (readonly [K, V])[];
+  /** Number of keys. */
   readonly size: number;
+  /** Forgets all keys. */
   clear(): void;
 }
 
 /** One value that everything added is reduced into. */
 export interface ReducingState<T> {
+  /** What everything added has become; `undefined` before the first. */
   get(): T | undefined;
+  /** Reduces a value into it; the first one becomes the result as it is. */
   add(value: T): void;
+  /** Starts from nothing again. */
   clear(): void;
 }
 
 /** Gives the handles of an operator. The same name always gives the same state; another kind under one name is an error. */
 export interface KeyedStateAccess {
+  /** The handle of one value. */
   value<T>(name: string, options?: StateOptions): ValueState<T>;
+  /** The handle of a list. */
   list<T>(name: string, options?: StateOptions): ListState<T>;
+  /** The handle of a map. */
   map<K, V>(name: string, options?: StateOptions): MapState<K, V>;
+  /** The handle of one value that everything added is reduced into. */
   reducing<T>(name: string, reduce: (a: T, b: T) => T, options?: StateOptions): ReducingState<T>;
 }

@@ -42,6 +42,7 @@ const MAX_KEY_GROUPS = 128;
 
 /** Describes and runs one pipeline. */
 export class Env {
+  /** Name of the pipeline: a label of its metrics, and what `describe` and `explain` call it. */
   readonly name: string;
   readonly #graph = new GraphBuilder();
   #bufferSize = 1024;
@@ -54,6 +55,7 @@ export class Env {
   #run: Run | undefined;
   #metrics: PipelineMetrics | undefined;
 
+  /** {@link createEnv} does the same. */
   constructor(options: EnvOptions = {}) {
     this.name = options.name ?? "pipeline";
   }

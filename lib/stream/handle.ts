@@ -7,13 +7,17 @@ import type { Run, RunPhase } from "../runtime/run.ts";
 
 /** How a run stands. */
 export interface RunStatus {
+  /** Name of the pipeline. */
   readonly name: string;
+  /** How far the run is. */
   readonly phase: RunPhase;
+  /** When it was started, ms since the epoch, by the pipeline's clock. */
   readonly startedAt: number;
   /** Records read by all sources. */
   readonly recordsIn: number;
   /** Records written by all sinks, dead letters apart. */
   readonly recordsOut: number;
+  /** Records sent to the dead-letter sink. */
   readonly deadLetters: number;
   /** Records left out on purpose, by operator and reason. */
   readonly dropped: readonly { readonly operator: string; readonly reason: string; readonly count: number }[];

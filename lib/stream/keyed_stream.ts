@@ -43,18 +43,18 @@ export class KeyedStream<K, T> extends Stream<T> {
   override sibling<U>(origin: NodeOutput): KeyedStream<K, U> {
     return new KeyedStream<K, U>(this.scope, origin);
   }
-  /** @inheritdoc */
+  /** Another value for each record; the key stays, whatever the value becomes. */
   override map<U>(fn: (value: T, record: RecordContext) => U, options?: OperatorOptions): KeyedStream<K, U> {
     return this.#keyed(super.map(fn, options));
   }
-  /** @inheritdoc */
+  /** Any number of values for each record, all with its key. */
   override flatMap<U>(
     fn: (value: T, record: RecordContext) => Iterable<U>,
     options?: OperatorOptions,
   ): KeyedStream<K, U> {
     return this.#keyed(super.flatMap(fn, options));
   }
-  /** @inheritdoc */
+  /** Keeps the records that `predicate` says yes to, with their keys. */
   override filter(predicate: (value: T, record: RecordContext) => boolean, options?: OperatorOptions): KeyedStream<K, T> {
     return this.#keyed(super.filter(predicate, options));
   }
@@ -167,6 +167,7 @@ export interface WindowSetup {
 
 /** One window of one key, for window functions. */
 export interface WindowContext<K> {
+  /** The key whose window it is. */
   readonly key: K;
   /** Undefined for count and global windows. */
   readonly window: WindowOfRow | undefined;

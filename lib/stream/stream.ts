@@ -25,6 +25,7 @@ import { readableSink } from "./readable_sink.ts";
 
 /** A side output and the type of what leaves by it. */
 export interface OutputTag<T> {
+  /** Name of the output, unique in its operator. */
   readonly name: string;
   /** Only for the type checker. */
   readonly __type?: T;

@@ -8,26 +8,39 @@ import type { Headers, WindowOfRow } from "../record.ts";
 
 /** A record as it reached a sink. */
 export interface Collected<T> {
+  /** The value. */
   readonly value: T;
+  /** The key chosen by the last `keyBy`, else the source's, else `undefined`. */
   readonly key: unknown;
+  /** Event time, ms since the epoch. */
   readonly timestamp: number;
+  /** Headers in order; empty where there are none. */
   readonly headers: Headers;
+  /** Name of the source; of a row an operator made, the operator's id. */
   readonly source: string;
+  /** Split of the source; of a row an operator made, its partition. */
   readonly split: string;
+  /** Offset in the split; undefined for a row an operator made. */
   readonly offset: number | undefined;
+  /** The window the row is a result of, if any. */
   readonly window: WindowOfRow | undefined;
 }
 
 /** A sink and what it has got so far. */
 export interface CollectingSink<T> {
+  /** Hand it to `toSink`. */
   readonly sink: Sink<T>;
+  /** What it has got, as whole records, in order; grows. */
   readonly records: readonly Collected<T>[];
+  /** The values of `records`. */
   readonly values: readonly T[];
   /** Writes wait while it is blocked. */
   block(): void;
+  /** Lets the writes that wait go on. */
   unblock(): void;
   /** Times the writer was flushed and closed. */
   readonly flushed: number;
+  /** Times the writer was closed. */
   readonly closed: number;
 }
 

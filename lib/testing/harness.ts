@@ -18,7 +18,9 @@ import { settle, VirtualClock } from "./virtual_clock.ts";
 export interface PushOptions {
   /** Event time, ms. Default: the clock's time of day. */
   readonly timestamp?: number;
+  /** Key the source read with it; a `keyBy` chooses another. */
   readonly key?: unknown;
+  /** Headers the source read with it. Default none. */
   readonly headers?: Headers;
   /** Split it comes from. Default the first. */
   readonly split?: string;
@@ -30,6 +32,7 @@ export interface HarnessOptions<In> {
   readonly splits?: readonly string[];
   /** Watermarks out of records. Default: none; only `watermark` moves event time. */
   readonly watermarks?: WatermarkStrategy<In>;
+  /** Event time out of the value, ms; it wins over what `push` says. */
   readonly timestamp?: (value: In) => number;
   /** Changes the environment before the pipeline is built. */
   readonly env?: (env: Env) => void;
@@ -37,7 +40,9 @@ export interface HarnessOptions<In> {
 
 /** A pipeline under test. */
 export interface Harness<In, Out> {
+  /** Processing time; `advance` moves it. */
   readonly clock: VirtualClock;
+  /** The run itself. */
   readonly handle: RunHandle;
   /** Values that have come out, in order. */
   readonly output: readonly Out[];

@@ -29,6 +29,7 @@ export type ScriptStep<T> =
 
 /** Controls a scripted source. */
 export interface ScriptedSource<T> {
+  /** Hand it to `fromSource`. */
   readonly source: Source<T>;
   /** Adds steps; a source that has run out of steps waits for more. */
   add(...steps: readonly ScriptStep<T>[]): void;
@@ -38,6 +39,7 @@ export interface ScriptedSource<T> {
   readonly read: number;
   /** Times the source was opened and closed. */
   readonly opened: number;
+  /** Times a reader was closed. */
   readonly closed: number;
 }
 

@@ -22,7 +22,11 @@ export class VirtualClock implements Clock {
   #order = 0;
   readonly #pending = new Set<Pending>();
 
-  /** @param start Time of day it begins at, ms since the epoch. Default 2026-01-01T00:00:00Z. */
+  /**
+   * Stands still at `start`.
+   *
+   * @param start Time of day, ms since the epoch. Default 2026-01-01T00:00:00Z.
+   */
   constructor(start: number = Date.UTC(2026, 0, 1)) {
     this.#now = start;
   }

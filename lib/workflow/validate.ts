@@ -69,7 +69,7 @@ export function openDocument(text: string, options: ParseOptions): OpenedDocumen
     problems.add(TOP, [], "unknown_extension", message, "name the file after what it holds");
     return { tree: undefined, problems };
   }
-  const { root, problems: syntax } = parseTree(extension === "json" ? text.replaceAll("\t", " ") : text);
+  const { root, problems: syntax } = parseTree(text);
   for (const { place, path, code, message, hint } of syntax) problems.add(place, path, code, message, hint);
   if (root === undefined) return { tree: undefined, problems };
   if (extension === "json") checkJsonText(text, root, problems);

@@ -21,7 +21,7 @@ export interface Wired {
   readonly id: string;
   /** What it reads, in the order of the document. */
   inputs: readonly Input[];
-  /** Something it reads, or reads through others, is not known. */
+  /** Something it reads is not known, or it is in or behind a cycle. */
   broken: boolean;
   /** Nodes that read it. */
   readonly readers: { readonly node: Wired; readonly input: Input }[];
@@ -94,7 +94,6 @@ class Wirer {
     for (const sink of wiredSinks) this.#connect(sink, last);
     const known = wiredOperators.filter((node) => node !== undefined);
     const inOrder = this.#order([...wiredSources, ...known]);
-    for (const sink of wiredSinks) sink.broken ||= sink.inputs.some(({ node }) => node.broken);
     return { sources: wiredSources, operators: known, sinks: wiredSinks, inOrder, whole: this.#whole };
   }
 
@@ -230,7 +229,7 @@ class Wirer {
     return names;
   }
 
-  /** Nodes in the order of the graph; reports cycles, and marks what is in, behind, or behind a broken one. */
+  /** Nodes in the order of the graph; reports cycles, and marks what is in or behind one. */
   #order(nodes: readonly Wired[]): readonly Wired[] {
     const waiting = new Map(nodes.map((node) => [node, node.inputs.length]));
     const inOrder = nodes.filter((node) => node.inputs.length === 0);
@@ -243,7 +242,6 @@ class Wirer {
         if (left === 1) inOrder.push(reader);
       }
     }
-    for (const node of inOrder) node.broken ||= node.inputs.some((input) => input.node.broken);
     const stuck = new Set(nodes.filter((node) => waiting.has(node)));
     for (const node of stuck) node.broken = true;
     if (stuck.size > 0) this.#whole = false;

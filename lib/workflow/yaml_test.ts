@@ -160,8 +160,10 @@ Deno.test("T3: no message quotes the document", () => {
 
 Deno.test("any JSON is read as the value it has", () => {
   fc.assert(fc.property(fc.jsonValue({ maxDepth: 6 }), (json) => {
-    const text = JSON.stringify({ json });
-    assert.equal(stringifyJson(valueIn(text)), stringifyJson(parseJson(text)));
+    for (const indent of [undefined, 2, "\t"]) {
+      const text = JSON.stringify({ json }, null, indent);
+      assert.equal(stringifyJson(valueIn(text)), stringifyJson(parseJson(text)));
+    }
   }));
 });
 

@@ -11,6 +11,7 @@
  */
 import type { Output } from "../host.ts";
 
+/** To the start of the line, and nothing from there on: an echoed `^C` goes as well. */
 const TO_START_AND_CLEAR = "\r\x1b[J";
 
 /** Writes to standard error. */
@@ -52,7 +53,7 @@ export class Screen {
 
   #erasing(): string {
     const { length } = this.#live;
-    if (length === 0) return "";
-    return (length === 1 ? "" : `\x1b[${length - 1}A`) + TO_START_AND_CLEAR;
+    if (!this.isTerminal) return "";
+    return (length > 1 ? `\x1b[${length - 1}A` : "") + TO_START_AND_CLEAR;
   }
 }

@@ -9,20 +9,25 @@ import type { TimeDomain } from "../../window/assigner.ts";
 
 /** A timer that has come due. */
 export interface Timer {
+  /** The name it was set with, if any. */
   readonly name: string | undefined;
   /** The time it was set to, ms. */
   readonly time: number;
+  /** Whose time it goes by. */
   readonly domain: TimeDomain;
 }
 
 /** What an emitted record has other than the record or timer it comes from. */
 export interface EmitOptions {
+  /** Event time, ms. It must not be behind the watermark, or the record is late downstream. */
   readonly timestamp?: number;
+  /** Default: those of the record being worked on; none in a timer. */
   readonly headers?: Headers;
 }
 
 /** What a keyed process function works with. Valid during the call only. */
 export interface KeyedContext<K = unknown, Out = unknown> extends KeyedStateAccess {
+  /** The key all state and timers here are of. */
   readonly key: K;
   /** Event time of the record; of a timer, the time it was set to. */
   readonly timestamp: number;
@@ -30,6 +35,7 @@ export interface KeyedContext<K = unknown, Out = unknown> extends KeyedStateAcce
   readonly watermark: Watermark;
   /** The record being worked on; undefined in a timer. */
   readonly record: RecordContext | undefined;
+  /** Emits to the main output. Default time: that of the record or timer. */
   emit(value: Out, options?: EmitOptions): void;
   /** Emits to a side output. */
   output(tag: string, value: unknown, options?: EmitOptions): void;
@@ -45,6 +51,8 @@ export interface KeyedContext<K = unknown, Out = unknown> extends KeyedStateAcce
 
 /** A keyed process function. */
 export interface KeyedProcess<T, K, Out> {
+  /** Called for each record of the key, in order. A thrown error is a record error; what was emitted and kept before it stays. */
   onRecord(value: T, context: KeyedContext<K, Out>): void;
+  /** Called for each timer that comes due, in the order of their times. A thrown error goes to the failure policy as well. */
   onTimer?(timer: Timer, context: KeyedContext<K, Out>): void;
 }

@@ -9,20 +9,23 @@ import type { Operator, OperatorContext, Receiver } from "../../runtime/operator
 
 /** What an emitted record has other than the one it comes from. */
 export interface StatelessEmitOptions {
+  /** Default: the key of the record it comes from. */
   readonly key?: unknown;
   /** Event time, ms. It must not be behind the watermark, or the record is late downstream. */
   readonly timestamp?: number;
+  /** Default: those of the record it comes from. */
   readonly headers?: Headers;
 }
 
 /** The record being worked on, and the ways out. Valid during the call only. */
 export interface ProcessContext<Out = unknown> extends RecordContext {
+  /** Emits to the main output; time, key and headers are the record's unless given. */
   emit(value: Out, options?: StatelessEmitOptions): void;
   /** Emits to a side output. */
   output(tag: string, value: unknown, options?: StatelessEmitOptions): void;
 }
 
-/** A stateless process function. */
+/** A stateless process function. A thrown error is a record error: then nothing of what it emitted goes out. */
 export type ProcessFunction<T, Out> = (value: T, context: ProcessContext<Out>) => void;
 
 interface Emitted {
