@@ -6,7 +6,7 @@
 export type { MixedSum, Sum } from "./exact_sum.ts";
 export type { Field } from "./field.ts";
 export type { AggregateFunction, SteppedFunction } from "./function.ts";
-export { avg, count, type Extreme, max, type MeanState, min, sum } from "./numbers.ts";
+export { avg, count, type Extreme, type ExtremeSoFar, max, type MeanState, min, sum } from "./numbers.ts";
 export type { Entry } from "./order.ts";
 export { type Aggregates, aggregates, type AggregatesRow } from "./several.ts";
 export { distinct, percentile, type PercentileState } from "./spread.ts";

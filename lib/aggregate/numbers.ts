@@ -88,39 +88,51 @@ export function avg<In = unknown>(field: Field<In>): SteppedFunction<In, MeanSta
 /** A number or a text; null over nothing. */
 export type Extreme = Numeric | string | null;
 
+/** The best so far; NaN before the first, so that accumulators of numbers stay plain doubles. */
+export type ExtremeSoFar = Numeric | string;
+
 /** Smallest value of a field, of numbers or of texts (by code points); null over nothing. */
-export function min<In = unknown>(field: Field<In>): SteppedFunction<In, Extreme, Extreme> {
-  return extreme("min", field, -1);
+export function min<In = unknown>(field: Field<In>): SteppedFunction<In, ExtremeSoFar, Extreme> {
+  return extreme("min", field, (a, b) => b < a, -1);
 }
 
 /** Largest value of a field, of numbers or of texts (by code points); null over nothing. */
-export function max<In = unknown>(field: Field<In>): SteppedFunction<In, Extreme, Extreme> {
-  return extreme("max", field, 1);
+export function max<In = unknown>(field: Field<In>): SteppedFunction<In, ExtremeSoFar, Extreme> {
+  return extreme("max", field, (a, b) => b > a, 1);
 }
 
-function extreme<In>(name: string, field: Field<In>, wanted: -1 | 1): SteppedFunction<In, Extreme, Extreme> {
+function extreme<In>(
+  name: string,
+  field: Field<In>,
+  isBetter: (a: number, b: number) => boolean,
+  wanted: -1 | 1,
+): SteppedFunction<In, ExtremeSoFar, Extreme> {
   const { get, label } = fieldReader(field);
-  const better = (a: Extreme, b: Extreme): Extreme => {
+  const better = (a: ExtremeSoFar, b: ExtremeSoFar): ExtremeSoFar => {
     // Nearly always two plain numbers.
-    if (typeof a === "number" && typeof b === "number") return (wanted < 0 ? b < a : b > a) ? b : a;
-    if (a === null || b === null) return a ?? b;
+    if (typeof a === "number" && typeof b === "number") return isBetter(a, b) || a !== a ? b : a;
+    if (a !== a) return b;
+    if (b !== b) return a;
     return compareOrdered(name, b, a) === wanted ? b : a;
   };
-  const read = (acc: Extreme, value: In) => {
+  /** What is to be compared; null where there is nothing. */
+  const read = (acc: ExtremeSoFar, value: In): ExtremeSoFar | null => {
     const found = get(value);
     if (typeof found === "number" && typeof acc === "number" && Number.isFinite(found)) return found;
     const checked = orderedOrNull(found, name, label);
-    if (acc !== null && checked !== null) sameKind(name, acc, checked);
+    if (acc === acc && checked !== null) sameKind(name, acc, checked);
     return checked;
   };
+  const fold = (acc: ExtremeSoFar, found: unknown): ExtremeSoFar =>
+    found === null ? acc : better(acc, found as ExtremeSoFar);
   return {
     name,
     fallible: true,
-    create: () => null,
+    create: () => NaN,
     read,
-    fold: (acc, found) => better(acc, found as Extreme),
-    add: (acc, value) => better(acc, orderedOrNull(get(value), name, label)),
+    fold,
+    add: (acc, value) => fold(acc, read(acc, value)),
     merge: better,
-    result: (acc) => acc,
+    result: (acc) => acc === acc ? acc : null,
   };
 }

@@ -25,8 +25,14 @@ Deno.test("stack traces, with causes, come only when asked for", () => {
 });
 
 Deno.test("secrets are hidden in messages, hints and stacks", () => {
-  const error = new MailerError("x", "login hunter2secret", { hint: "not hunter2secret", cause: new Error("hunter2secret") });
-  assert.equal(errorText(error, { detail: "stack", mask: maskOf(["hunter2secret"]) }).includes("hunter2secret"), false);
+  const error = new MailerError("x", "login hunter2secret", {
+    hint: "not hunter2secret",
+    cause: new Error("hunter2secret"),
+  });
+  assert.equal(
+    errorText(error, { detail: "stack", mask: maskOf(["hunter2secret"]) }).includes("hunter2secret"),
+    false,
+  );
 });
 
 Deno.test("exit codes tell what kind of failure it was", () => {

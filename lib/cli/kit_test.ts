@@ -67,7 +67,9 @@ export interface World {
 /** Makes a world. Its connectors read the records of `slice` and `generator` sources, and collect what sinks are given. */
 export async function world(options: WorldOptions = {}): Promise<World> {
   const folder = await Deno.makeTempDir();
-  for (const [name, text] of Object.entries(options.files ?? {})) await Deno.writeTextFile(`${folder}/${name}`, text);
+  for (const [name, text] of Object.entries(options.files ?? {})) {
+    await Deno.writeTextFile(`${folder}/${name}`, text);
+  }
   const sinks = new Map<string, CollectingSink<unknown>>();
   const interrupts = new Set<() => void>();
   const connectors: Connectors = {

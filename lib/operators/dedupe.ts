@@ -32,7 +32,8 @@ export class DedupeOperator implements Operator {
     gate.wake(channel);
     for (let i = 0; i < batch.length; i++) {
       const own = batch.watermark(i);
-      if (own > gate.current && gate.advance(channel, own)) this.#forget(gate.current);
+      if (own > gate.current) gate.advance(channel, own);
+      if (this.#expiries.isDue(gate.current)) this.#forget(gate.current);
       const identity = keyIdentity(batch.key(i)), timestamp = batch.timestamp(i);
       const before = last.get(identity);
       if (before !== undefined && timestamp < before + ttl) continue;

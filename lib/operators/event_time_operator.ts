@@ -6,7 +6,9 @@
  *    records were batched or when markers travelled.
  * V2 Rows go in front of the watermark that made them due.
  * V3 The operator's watermark goes out when a marker comes in, never ahead of a row that belongs before it.
- * V4 A row carries the operator's watermark, not that of the record it came of: with several channels that one may be ahead.
+ * V4 What is behind is called when a batch or marker has been worked through, never in the middle of a record: its errors are not
+ *    the record's.
+ * V5 A row carries the operator's watermark, not that of the record it came of: with several channels that one may be ahead.
  *
  * @module
  */
@@ -34,11 +36,15 @@ export abstract class EventTimeOperator implements Operator {
   /** The watermark is to be announced once more, risen or not. */
   #repeats = false;
   readonly #out: Receiver;
+  readonly #readsLate: boolean;
+  /** Late records of the batch, where somebody reads them. */
+  #late: number[] = [];
 
   /** @param time Whose time the operator goes by. */
   constructor(protected readonly context: OperatorContext, protected readonly time: TimeDomain = "event") {
     this.#gate = new WatermarkGate(context.inputGroups);
     this.#out = context.output();
+    this.#readsLate = context.isRead("late");
     this.rows = new RowWriter(this.#out, context.channel, context.id, String(context.partition));
   }
 
@@ -72,9 +78,13 @@ export abstract class EventTimeOperator implements Operator {
     this.#wake();
   }
 
-  /** Hands on the rows made so far. An operator with more outputs hands on theirs as well. */
+  /** Hands on what has been made so far. An operator with more outputs hands on theirs as well. */
   protected flush(): void {
     this.rows.flush();
+    if (this.#late.length === 0) return;
+    const { batch } = this.view, late = this.#late;
+    this.#late = [];
+    this.context.output("late").batch(selectRecords(batch, batch.values, late));
   }
 
   tick(now: number): void {
@@ -136,7 +146,11 @@ export abstract class EventTimeOperator implements Operator {
   marker(marker: Marker): void {
     const rose = this.#gate.marker(marker);
     if (marker.kind === "end") {
-      if (marker.complete) this.#acted(() => this.complete());
+      if (marker.complete) {
+        this.before = this.watermark;
+        this.watermark = this.#gate.current;
+        this.complete();
+      }
       this.flush();
       if (marker.complete && this.#opened) this.#out.marker({ kind: "ended", channel: this.context.channel });
       this.#out.marker(marker);
@@ -154,13 +168,9 @@ export abstract class EventTimeOperator implements Operator {
   }
 
   #rise(): void {
-    this.#acted(() => this.fire());
-  }
-
-  #acted(act: () => void): void {
     this.before = this.watermark;
     this.watermark = this.#gate.current;
-    act();
+    this.fire();
   }
 
   #announce(time: Watermark): void {
@@ -202,8 +212,7 @@ export abstract class EventTimeOperator implements Operator {
   protected late(behind: number): void {
     const { gauges } = this.context;
     if (behind > gauges.maxLateness) gauges.maxLateness = behind;
-    if (!this.context.isRead("late")) return this.context.dropped("late", 1);
-    const { batch, index } = this.view;
-    this.context.output("late").batch(selectRecords(batch, batch.values, [index]));
+    if (this.#readsLate) this.#late.push(this.view.index);
+    else this.context.dropped("late", 1);
   }
 }

@@ -6,7 +6,8 @@
  */
 import type { AggregateFunction } from "../aggregate/function.ts";
 import { copyValue } from "../value.ts";
-import type { RecordContext, WindowOfRow } from "../record.ts";
+import { Batch, type Origin, type RecordContext, type WindowOfRow } from "../record.ts";
+import type { FailureHandler } from "../runtime/failure.ts";
 
 /** A fold over records. */
 export interface Fold<Acc = unknown> {
@@ -71,11 +72,16 @@ export function elementsFold(finish: (elements: readonly Element[]) => unknown):
   };
 }
 
+/** A window all of whose records were left out: it gives no row. */
+export const NO_RESULT: unique symbol = Symbol("no result");
+
 /**
  * A mergeable form of a fold that is not: it keeps the elements and folds them when asked. For windows that merge (sessions) or
  * share pieces; costs memory a record.
+ *
+ * @param failed Takes a record that the fold refuses, once: throws, or returns and the record is left out.
  */
-export function bufferedFold(fold: Fold): Fold<readonly Buffered[]> {
+export function bufferedFold(fold: Fold, failed: FailureHandler): Fold<readonly Buffered[]> {
   return {
     create: () => [],
     add: (acc, value, timestamp, sequence, record) => {
@@ -84,16 +90,25 @@ export function bufferedFold(fold: Fold): Fold<readonly Buffered[]> {
         value,
         sequence,
         record: { key, timestamp, headers, source, split, offset, window },
+        leftOut: false,
       });
       return acc;
     },
     merge: (a, b) => [...a, ...b].sort((x, y) => x.sequence - y.sequence),
     result: (acc) => {
-      let result = fold.create();
-      for (const { value, sequence, record } of acc) {
-        result = fold.add(result, copyValue(value), record.timestamp, sequence, record);
+      let result = fold.create(), isEmpty = true;
+      for (const element of acc) {
+        if (element.leftOut) continue;
+        const { value, sequence, record } = element;
+        try {
+          result = fold.add(result, copyValue(value), record.timestamp, sequence, record);
+          isEmpty = false;
+        } catch (error) {
+          failed(batchOf(element), 0, error);
+          element.leftOut = true;
+        }
       }
-      return fold.result(result);
+      return isEmpty ? NO_RESULT : fold.result(result);
     },
   };
 }
@@ -101,4 +116,25 @@ interface Buffered {
   readonly value: unknown;
   readonly sequence: number;
   readonly record: RecordContext;
+  leftOut: boolean;
+}
+
+/** A kept record as a batch, for the failure policy. */
+function batchOf({ value, record }: Buffered): Batch {
+  const { key, timestamp, headers, source, split, offset, window } = record;
+  const origin: Origin = {
+    channel: { group: -1, name: `${source}/${split}` },
+    source,
+    split,
+    timestamps: Float64Array.of(timestamp),
+    watermarks: Float64Array.of(-Infinity),
+    firstOffset: offset,
+    offsets: undefined,
+    headers: [headers],
+    keys: [key],
+    texts: undefined,
+    windows: [window],
+    bytes: 0,
+  };
+  return new Batch([value], origin, undefined, undefined, false);
 }

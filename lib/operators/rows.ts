@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { Batch, type Channel, type Headers, type WindowOfRow } from "../record.ts";
+import { Batch, type Channel, type Headers, type Origin, type WindowOfRow } from "../record.ts";
 import type { Receiver } from "../runtime/operator.ts";
 
 /** Most rows in a batch. */
 const BATCH_SIZE = 1024;
 
-/** Collects rows and hands them on in batches, in order. */
+/** Collects rows, and hands them on in batches, in order, when it is told to. */
 export class RowWriter {
   #values: unknown[] = [];
   #keys: unknown[] = [];
@@ -52,7 +52,6 @@ export class RowWriter {
     this.#timestamps.push(timestamp);
     this.#watermarks.push(watermark);
     this.#windows.push(window);
-    if (this.#values.length >= BATCH_SIZE) this.flush();
   }
 
   /** Hands on what has been collected. */
@@ -61,32 +60,59 @@ export class RowWriter {
     if (count === 0) return;
     const headers = this.#headers;
     if (headers !== undefined) headers.length = count;
-    const batch = new Batch(
-      this.#values,
-      {
-        channel: this.channel,
-        source: this.source,
-        split: this.split,
-        timestamps: Float64Array.from(this.#timestamps),
-        watermarks: Float64Array.from(this.#watermarks),
-        firstOffset: undefined,
-        offsets: undefined,
-        headers,
-        keys: undefined,
-        texts: undefined,
-        windows: this.#windows,
-        bytes: 0,
-      },
-      undefined,
-      this.#keys,
-      false,
-    );
+    const all: Rows = {
+      values: this.#values,
+      keys: this.#keys,
+      timestamps: this.#timestamps,
+      watermarks: this.#watermarks,
+      windows: this.#windows,
+      headers,
+    };
     this.#values = [];
     this.#keys = [];
     this.#timestamps = [];
     this.#watermarks = [];
     this.#windows = [];
     this.#headers = undefined;
-    this.out.batch(batch);
+    if (count <= BATCH_SIZE) return this.#hand(all);
+    for (let from = 0; from < count; from += BATCH_SIZE) this.#hand(part(all, from, from + BATCH_SIZE));
   }
+
+  #hand({ values, keys, timestamps, watermarks, windows, headers }: Rows): void {
+    const origin: Origin = {
+      channel: this.channel,
+      source: this.source,
+      split: this.split,
+      timestamps: Float64Array.from(timestamps),
+      watermarks: Float64Array.from(watermarks),
+      firstOffset: undefined,
+      offsets: undefined,
+      headers,
+      keys: undefined,
+      texts: undefined,
+      windows,
+      bytes: 0,
+    };
+    this.out.batch(new Batch(values, origin, undefined, keys, false));
+  }
+}
+
+interface Rows {
+  readonly values: unknown[];
+  readonly keys: unknown[];
+  readonly timestamps: readonly number[];
+  readonly watermarks: readonly number[];
+  readonly windows: readonly (WindowOfRow | undefined)[];
+  readonly headers: readonly (Headers | undefined)[] | undefined;
+}
+
+function part(rows: Rows, from: number, to: number): Rows {
+  return {
+    values: rows.values.slice(from, to),
+    keys: rows.keys.slice(from, to),
+    timestamps: rows.timestamps.slice(from, to),
+    watermarks: rows.watermarks.slice(from, to),
+    windows: rows.windows.slice(from, to),
+    headers: rows.headers?.slice(from, to),
+  };
 }

@@ -117,7 +117,7 @@ function check(nodes: readonly GraphNode[], options: PlanOptions): string[] {
   const ids = new Set<string>();
   const keyed = new Map<GraphNode, boolean>();
   const sources = nodes.filter((node) => node.kind === "source");
-  const sinks = nodes.filter((node) => node.kind === "sink");
+  const sinks = nodes.filter((node) => node.kind === "sink" && node.id !== options.deadLetters?.id);
   if (sources.length === 0) problems.push("there is no source: begin with fromSource or fromReadable");
   if (sinks.length === 0) problems.push("there is no sink: end with toSink or toReadable");
   for (const node of nodes) {

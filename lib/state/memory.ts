@@ -10,12 +10,24 @@ import { keyIdentity } from "../key.ts";
 import { copyValue } from "../value.ts";
 import type { KeyedStateAccess, ListState, MapState, ReducingState, StateOptions, ValueState } from "./handles.ts";
 
+/** A timer that is set. */
+export interface KeyTimer {
+  /** When it fires. */
+  time: number;
+  /** Of timers with one time the one set first fires first. */
+  order: number;
+  /** When its turn in the queue comes: not after `time`. */
+  queued: number;
+}
+
 /** What is kept of a key. */
 export class KeyEntry {
   /** By number of the state; undefined = empty. */
   readonly slots: (Slot | undefined)[] = [];
-  /** Pending timers: time by domain and name. */
-  readonly timers = new Map<string, number>();
+  /** Whether an expiry of the state waits in the heap, by its number. */
+  readonly awaited: boolean[] = [];
+  /** Timers that have not fired, by domain and name. */
+  readonly timers: Map<string, KeyTimer> = new Map();
 
   constructor(readonly key: unknown, readonly identity: unknown) {}
 }
@@ -45,6 +57,8 @@ interface Expiry {
 export interface StateTimes {
   /** The operator's watermark. */
   readonly event: () => number;
+  /** Event time that a write counts from: the watermark; before there is one, the time of what is being worked on. */
+  readonly eventOfWrite: () => number;
   /** The clock. */
   readonly processing: () => number;
 }
@@ -108,8 +122,9 @@ export class MemoryState implements KeyedStateAccess {
       while (heap.isDue(now)) {
         const { entry, slot } = heap.pop();
         const held = entry.slots[slot];
+        entry.awaited[slot] = false;
         if (held === undefined) continue;
-        if (held.expires > now) heap.push(held.expires, { entry, slot }); // written again since
+        if (held.expires > now) this.#await(entry, slot, held.expires, time); // written again since
         else {
           entry.slots[slot] = undefined;
           this.#forgetIfEmpty(entry);
@@ -135,7 +150,7 @@ export class MemoryState implements KeyedStateAccess {
   value<T>(name: string, options?: StateOptions): ValueState<T> {
     return this.#handle<ValueState<T>>(name, "value", options, (definition) => ({
       get: () => copyValue(this.#read(definition)) as T | undefined,
-      set: (value) => this.#write(definition, copyValue(value)),
+      set: (value) => value === undefined ? this.#clear(definition) : this.#write(definition, copyValue(value)),
       clear: () => this.#clear(definition),
     }));
   }
@@ -148,7 +163,8 @@ export class MemoryState implements KeyedStateAccess {
         list.push(copyValue(value));
         this.#write(definition, list);
       },
-      set: (values) => this.#write(definition, copyValue([...values])),
+      set: (values) =>
+        values.length === 0 ? this.#clear(definition) : this.#write(definition, copyValue([...values])),
       clear: () => this.#clear(definition),
     }));
   }
@@ -227,18 +243,21 @@ export class MemoryState implements KeyedStateAccess {
 
   #write(definition: Definition, content: unknown): void {
     const entry = this.#entry(), { slot, ttl, time } = definition;
-    const now = ttl === Infinity ? 0 : this.#times[time]();
-    // Before the first watermark there is no event time to count from: such a value lives until a later write.
-    const expires = ttl === Infinity || now === -Infinity ? Infinity : now + ttl;
+    const { eventOfWrite, processing } = this.#times;
+    const expires = ttl === Infinity ? Infinity : (time === "event" ? eventOfWrite() : processing()) + ttl;
     const held = entry.slots[slot];
-    if (held !== undefined) {
+    if (held === undefined) entry.slots[slot] = { content, expires };
+    else {
       held.content = content;
-      if (held.expires === Infinity && expires < Infinity) this.#expiries[time].push(expires, { entry, slot });
       held.expires = expires;
-      return;
     }
-    entry.slots[slot] = { content, expires };
-    if (expires < Infinity) this.#expiries[time].push(expires, { entry, slot });
+    if (expires < Infinity && !entry.awaited[slot]) this.#await(entry, slot, expires, time);
+  }
+
+  /** One entry in the heap a slot, however often it is written and cleared meanwhile. */
+  #await(entry: KeyEntry, slot: number, expires: number, time: "event" | "processing"): void {
+    entry.awaited[slot] = true;
+    this.#expiries[time].push(expires, { entry, slot });
   }
 
   #clear(definition: Definition): void {

@@ -118,7 +118,11 @@ Deno.test("windows on windows that give rows again for late records: the same ro
   const given = fc.tuple(oneSplit(), bounds(), fc.constantFrom(...FIRST), fc.constantFrom(...SECOND), fc.boolean(), cuts());
   await fc.assert(
     fc.asyncProperty(given, fc.integer({ min: 1, max: 60 }), async ([steps, bound, first, second, regroups, cut], late) => {
-      await same(steps, ["0"], bound, cut, (stream, partitions) => chain(stream, partitions, first.assigner, second.assigner, regroups, late));
+      // A row given again for a late record is behind its watermark. Whether the session it touches has closed depends on how
+      // far the other partitions are; with one partition, and for windows of fixed extent, nothing does.
+      const one = second.name === "session" ? 1 : undefined;
+      await same(steps, ["0"], bound, cut, (stream, partitions) =>
+        chain(stream, one ?? partitions, first.assigner, second.assigner, regroups, late));
     }),
     { numRuns: RUNS },
   );

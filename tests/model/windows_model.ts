@@ -31,22 +31,25 @@ interface OpenWindow {
   readonly key: string;
   readonly start: number;
   readonly end: number;
-  records: ModelRecord[];
+  readonly records: ModelRecord[];
   closed: boolean;
 }
 
-/** Runs an input through windows. `complete`: its end closes what is open. */
+/** What becomes of a record between source and windows. */
+export type Derive = (record: ModelRecord) => readonly ModelRecord[];
+
+/** Runs an input through windows to its end. `derive` stands in front: watermarks are those of all records it is given. */
 export function modelWindows(
   steps: readonly Step[],
   splits: readonly string[],
   bound: number,
   windows: WindowKind,
   lateness: number,
-  complete = true,
+  derive: Derive = (record) => [record],
 ): ModelResult {
   return windows.kind === "count"
-    ? modelCounts(steps, windows.size, windows.slide, complete)
-    : modelTimes(steps, new EventTimeModel(splits, bound), windows, lateness, complete);
+    ? modelCounts(steps, windows.size, windows.slide)
+    : modelTimes(steps, new EventTimeModel(splits, bound), windows, lateness, derive);
 }
 
 function modelTimes(
@@ -54,7 +57,7 @@ function modelTimes(
   time: EventTimeModel,
   windows: Exclude<WindowKind, { kind: "count" }>,
   lateness: number,
-  complete: boolean,
+  derive: Derive,
 ): ModelResult {
   const rows: ModelRow[] = [], late: ModelRecord[] = [];
   let held: OpenWindow[] = [];
@@ -81,36 +84,37 @@ function modelTimes(
       if (window.closed) give(window);
     }
   };
+  const place = (record: ModelRecord) => {
+    const passed = Math.max(time.own(record.split), time.watermark);
+    const inTime = (window: { end: number }) => window.end + lateness > passed;
+    if (windows.kind === "fixed") {
+      const places = fixedWindows(windows, record.at).filter(inTime);
+      if (places.length === 0) late.push(record);
+      return take(record, places);
+    }
+    // The session it would be in: its own stretch and all it touches.
+    const own = { start: record.at, end: record.at + windows.gap };
+    const touched = held.filter((w) => w.key === record.key && w.start < own.end && own.start < w.end);
+    const start = Math.min(own.start, ...touched.map((w) => w.start));
+    const end = Math.max(own.end, ...touched.map((w) => w.end));
+    if (!inTime({ end })) return late.push(record);
+    held = held.filter((w) => !touched.includes(w));
+    const records = [...touched.flatMap((w) => w.records), record];
+    const merged: OpenWindow = { key: record.key, start, end, records, closed: end <= time.watermark };
+    held.push(merged);
+    if (merged.closed) give(merged);
+  };
   for (const step of steps) {
     if (step.kind === "idle") time.idle(step.split);
     else if (step.kind === "ended") time.ended(step.split);
     else {
       time.come(step.split);
-      const passed = Math.max(time.own(step.split), time.watermark);
-      const inTime = (window: { end: number }) => window.end + lateness > passed;
-      if (windows.kind === "fixed") {
-        const places = fixedWindows(windows, step.at).filter(inTime);
-        if (places.length === 0) late.push(step);
-        take(step, places);
-      } else {
-        // The session it would be in: its own stretch and all it touches.
-        const own = { start: step.at, end: step.at + windows.gap };
-        const touched = held.filter((w) => w.key === step.key && w.start < own.end && own.start < w.end);
-        const start = Math.min(own.start, ...touched.map((w) => w.start));
-        const end = Math.max(own.end, ...touched.map((w) => w.end));
-        if (inTime({ end })) {
-          held = held.filter((w) => !touched.includes(w));
-          const merged = { key: step.key, start, end, records: touched.flatMap((w) => w.records), closed: end <= time.watermark };
-          held.push(merged);
-          merged.records.push(step);
-          if (merged.closed) give(merged);
-        } else late.push(step);
-      }
+      for (const record of derive(step)) place(record);
       time.went(step.split, step.at);
     }
     fire(time.watermark);
   }
-  if (complete) fire(Infinity);
+  fire(Infinity);
   return { rows, late };
 }
 
@@ -126,7 +130,7 @@ function fixedWindows(
   return found;
 }
 
-function modelCounts(steps: readonly Step[], size: number, slide: number, complete: boolean): ModelResult {
+function modelCounts(steps: readonly Step[], size: number, slide: number): ModelResult {
   const rows: ModelRow[] = [];
   const seen = new Map<string, ModelRecord[]>();
   const give = (key: string, all: readonly ModelRecord[]) => {
@@ -140,12 +144,10 @@ function modelCounts(steps: readonly Step[], size: number, slide: number, comple
     all.push(step);
     if (all.length % slide === 0) give(step.key, all);
   }
-  if (complete) {
-    for (const [key, all] of seen) {
-      const fresh = all.length % slide;
-      // Tumbling windows purge: the rest is what came since. Sliding ones look back over `size`.
-      if (fresh > 0) give(key, slide === size ? all.slice(-fresh) : all);
-    }
+  for (const [key, all] of seen) {
+    const fresh = all.length % slide;
+    // Tumbling windows purge: the rest is what came since. Sliding ones look back over `size`.
+    if (fresh > 0) give(key, slide === size ? all.slice(-fresh) : all);
   }
   return { rows, late: [] };
 }

@@ -9,7 +9,23 @@ Deno.test("an address is HOST:PORT, with brackets around IPv6", () => {
 });
 
 Deno.test("what is no address is refused", () => {
-  for (const text of ["", "9090", ":9090", "host", "host:", "host:x", "host:65536", "host:-1", "::1:80", "a b:1", "http://h:1", "[::1]", "h:1/"]) {
+  for (
+    const text of [
+      "",
+      "9090",
+      ":9090",
+      "host",
+      "host:",
+      "host:x",
+      "host:65536",
+      "host:-1",
+      "::1:80",
+      "a b:1",
+      "http://h:1",
+      "[::1]",
+      "h:1/",
+    ]
+  ) {
     assert.throws(() => parseAddress(text), { code: "usage" }, text);
   }
 });

@@ -26,7 +26,12 @@ Deno.test("the closing line counts everything that was left out, by reason", () 
     "copy: finished: 1,234 read, 56 written, 3 dead letters, 20 late dropped, 1 failed dropped in 1.2 s",
   );
   assert.equal(
-    closingText({ status: { ...status, deadLetters: 1, dropped: [] }, outcome: "failed", elapsedMs: 7, error: undefined }),
+    closingText({
+      status: { ...status, deadLetters: 1, dropped: [] },
+      outcome: "failed",
+      elapsedMs: 7,
+      error: undefined,
+    }),
     "copy: failed: 1,234 read, 56 written, 1 dead letter in 7 ms",
   );
 });
@@ -49,5 +54,12 @@ Deno.test("the closing line as JSON has plain numbers, and the error where there
 
 Deno.test("counts and times are short", () => {
   assert.deepEqual([0, 999, 1000, 1234567].map(countText), ["0", "999", "1,000", "1,234,567"]);
-  assert.deepEqual([0, 999, 1000, 59_999, 60_000, 3_723_400].map(spanText), ["0 ms", "999 ms", "1.0 s", "59.9 s", "1m", "1h2m3s"]);
+  assert.deepEqual([0, 999, 1000, 59_999, 60_000, 3_723_400].map(spanText), [
+    "0 ms",
+    "999 ms",
+    "1.0 s",
+    "59.9 s",
+    "1m",
+    "1h2m3s",
+  ]);
 });

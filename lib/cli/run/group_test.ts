@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { ShutdownTimeoutError } from "../../errors.ts";
 import { createEnv, type Env } from "../../stream/env.ts";
-import { type CollectingSink, collectingSink, scriptedSource, type ScriptStep, settle, VirtualClock } from "../../testing/mod.ts";
+import {
+  type CollectingSink,
+  collectingSink,
+  scriptedSource,
+  type ScriptStep,
+  settle,
+  VirtualClock,
+} from "../../testing/mod.ts";
 import type { Closing } from "./closing.ts";
 import { RunGroup } from "./group.ts";
 
@@ -27,13 +34,18 @@ function grouped(clock: VirtualClock, ...pieces: Piece[]) {
     running: ({ name }) => running.push(name),
     over: ({ name }, closing) => closings[name] = closing,
   });
-  const outcomes = () => Object.fromEntries(Object.entries(closings).map(([name, { outcome }]) => [name, outcome]));
+  const outcomes = () =>
+    Object.fromEntries(Object.entries(closings).map(([name, { outcome }]) => [name, outcome]));
   return { group, closings, outcomes, running };
 }
 
 Deno.test("a group is over when every pipeline is", async () => {
   const clock = new VirtualClock();
-  const { group, outcomes, running } = grouped(clock, piece("a", clock, one, end), piece("b", clock, one, one, end));
+  const { group, outcomes, running } = grouped(
+    clock,
+    piece("a", clock, one, end),
+    piece("b", clock, one, one, end),
+  );
   assert.deepEqual(await group.end(), { kind: "done" });
   assert.deepEqual([outcomes(), running], [{ a: "finished", b: "finished" }, ["a", "b"]]);
 });
@@ -64,7 +76,11 @@ Deno.test("G2: a second interrupt stops at once, a third would end the process",
   const { group, outcomes } = grouped(clock, stuck);
   const over = group.end();
   await settle();
-  assert.deepEqual([group.interrupt(), group.interrupt(), group.interrupt()], ["draining", "aborting", "exit"]);
+  assert.deepEqual([group.interrupt(), group.interrupt(), group.interrupt()], [
+    "draining",
+    "aborting",
+    "exit",
+  ]);
   assert.deepEqual(await over, { kind: "aborted" });
   assert.deepEqual([outcomes(), stuck.out.flushed, stuck.out.closed], [{ a: "aborted" }, 0, 1]);
 });

@@ -28,7 +28,8 @@ Deno.test("the rate is that of the last second or so", () => {
 
 Deno.test("a bounded input has a bar, and a time left once that means something", () => {
   const progress = new Progress(0);
-  const at = (done: number, now: number) => progress.line(status({ progress: { done, total: 200 } }), now, NOW)!.split(", ").slice(3);
+  const at = (done: number, now: number) =>
+    progress.line(status({ progress: { done, total: 200 } }), now, NOW)!.split(", ").slice(3);
   assert.deepEqual(at(50, 500), ["█████░░░░░░░░░░░░░░░ 25%"]);
   assert.deepEqual(at(100, 4000), ["██████████░░░░░░░░░░ 50%", "4 s left"]);
   assert.deepEqual(at(101, 400_000), ["██████████░░░░░░░░░░ 50%", "6m33s left"]);
@@ -45,7 +46,8 @@ Deno.test("the watermark is shown by its distance, or by its date where that is 
 });
 
 Deno.test("a run that starts, drains or is over says so", () => {
-  const line = (phase: RunStatus["phase"]) => new Progress(0).line(status({ phase, progress: { done: 1, total: 2 } }), 1, NOW);
+  const line = (phase: RunStatus["phase"]) =>
+    new Progress(0).line(status({ phase, progress: { done: 1, total: 2 } }), 1, NOW);
   assert.equal(line("starting"), "copy: starting");
   assert.equal(line("stopping"), "copy: 0 read, 0 written, 0/s, draining");
   assert.deepEqual([line("finished"), line("stopped"), line("failed")], [undefined, undefined, undefined]);

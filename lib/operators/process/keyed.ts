@@ -1,18 +1,22 @@
 /**
  * `process` on a keyed stream: a function of the user's with state and timers of its key.
  *
- * Q1 Event-time timers due at the watermark a record carries fire before the record, in the order of their times.
+ * Q1 Event-time timers due at the watermark a record carries fire before the record, in the order of their times (of one time: in
+ *    the order they were set). One that is set to a time that has passed fires right behind the call that set it.
  * Q2 A timer belongs to a key and has a name; setting one again under its name moves it. A timer without a name is named by
  *    its time, so that setting it twice is one timer.
  * Q3 Timers fire whatever state the key has. A processing-time timer never fires before its time.
- * Q4 At the end of a complete input all event-time timers fire; processing-time timers that are not due do not.
+ * Q4 At the end of a complete input all event-time timers fire, those that they set as well; processing-time timers that are not
+ *    due do not. A key that goes on setting timers then is an error, not a run that never ends.
+ * Q5 What a call emits goes out when it has gone well: one that throws emits nothing. State it has changed stays changed.
  *
  * @module
  */
 import { MailerError } from "../../errors.ts";
 import { TimeHeap } from "../../heap.ts";
-import { Batch, type RecordContext, type Watermark } from "../../record.ts";
+import type { Headers, RecordContext, Watermark } from "../../record.ts";
 import type { OperatorContext } from "../../runtime/operator.ts";
+import { isTimestamp } from "../../runtime/watermarks.ts";
 import { type KeyEntry, MemoryState } from "../../state/memory.ts";
 import type { TimeDomain } from "../../window/assigner.ts";
 import { EventTimeOperator } from "../event_time_operator.ts";
@@ -21,8 +25,19 @@ import type { EmitOptions, KeyedContext, KeyedProcess, Timer } from "./context.t
 
 interface Pending {
   readonly entry: KeyEntry;
+  readonly id: string;
   readonly name: string | undefined;
 }
+
+interface Emitted {
+  readonly writer: RowWriter;
+  readonly value: unknown;
+  readonly timestamp: number;
+  readonly headers: Headers | undefined;
+}
+
+/** Timers a key may set one after the other when the input has ended. */
+const MOST_TIMERS_AT_END = 100_000;
 
 /** Runs a keyed process function. */
 export class KeyedProcessOperator extends EventTimeOperator {
@@ -31,6 +46,12 @@ export class KeyedProcessOperator extends EventTimeOperator {
   readonly #process: KeyedProcess<unknown, unknown, unknown>;
   readonly #timers = { event: new TimeHeap<Pending>(), processing: new TimeHeap<Pending>() };
   readonly #sides = new Map<string, RowWriter>();
+  /** What the call under way has emitted. */
+  readonly #emitted: Emitted[] = [];
+  /** Timers set so far. */
+  #timersSet = 0;
+  /** Timers that have not fired. */
+  #timersLeft = 0;
   readonly #context: KeyedContext;
   // What is being worked on.
   #entry!: KeyEntry;
@@ -43,6 +64,7 @@ export class KeyedProcessOperator extends EventTimeOperator {
     this.#process = process;
     this.state = new MemoryState(context.id, {
       event: () => this.watermark,
+      eventOfWrite: () => this.watermark === -Infinity ? this.#timestamp : this.watermark,
       processing: () => context.clock.now(),
     });
     this.#context = this.#contextOfCalls();
@@ -52,59 +74,88 @@ export class KeyedProcessOperator extends EventTimeOperator {
     return this.state.inspect(key);
   }
 
-  protected override record(value: unknown, record: RecordContext, timestamp: number, own: Watermark): void {
+  protected override record(value: unknown, record: RecordContext, timestamp: number): void {
     this.#entry = this.state.enter(record.key);
     this.#timestamp = timestamp;
-    this.#carried = own;
+    this.#carried = this.watermark;
     this.#record = record;
     this.#call(() => this.#process.onRecord(value, this.#context));
+    if (this.#timers.event.isDue(this.watermark)) this.#due("event", this.watermark, this.watermark);
   }
 
   protected override fire(): void {
-    this.#due("event", this.watermark);
+    this.#due("event", this.watermark, this.before);
     this.state.expire();
     this.#count();
   }
   protected override onClock(now: number): void {
-    this.#due("processing", now);
+    this.#due("processing", now, this.watermark);
+    if (this.#timers.event.isDue(this.watermark)) this.#due("event", this.watermark, this.watermark);
     this.state.expire();
     this.#count();
   }
   protected override nextDue(): number {
     this.#count();
-    for (const writer of this.#sides.values()) writer.flush();
     return Math.min(this.#timers.processing.earliest, this.state.nextExpiry);
   }
 
-  /** Fires what is due, earliest first; timers set meanwhile count as well. */
-  #due(domain: TimeDomain, now: number): void {
-    const heap = this.#timers[domain];
+  protected override flush(): void {
+    super.flush();
+    for (const writer of this.#sides.values()) writer.flush();
+  }
+
+  /** Fires what is due, earliest first; timers set meanwhile count as well. `carried`: the watermark that its rows carry. */
+  #due(domain: TimeDomain, now: number, carried: Watermark): void {
+    const heap = this.#timers[domain], setBefore = this.#timersSet;
+    const chains = now === Infinity ? new Map<KeyEntry, number>() : undefined;
     while (heap.isDue(now)) {
-      const time = heap.earliest, { entry, name } = heap.pop();
-      const id = timerId(domain, name ?? time);
-      if (entry.timers.get(id) !== time) continue; // moved or deleted since
-      entry.timers.delete(id);
-      this.#fireTimer(entry, { name, time, domain });
+      const at = heap.earliest, pending = heap.pop(), { entry, id, name } = pending;
+      const timer = entry.timers.get(id);
+      if (timer === undefined || timer.queued !== at) continue; // deleted, or set to an earlier time since
+      if (timer.time > at) {
+        timer.queued = timer.time;
+        heap.push(timer.time, pending, timer.order);
+        continue;
+      }
+      this.#delete(entry, id);
+      if (chains !== undefined && timer.order > setBefore) this.#lengthen(chains, entry);
+      this.#fireTimer(entry, { name, time: timer.time, domain }, carried);
     }
   }
 
-  #fireTimer(entry: KeyEntry, timer: Timer): void {
+  #lengthen(chains: Map<KeyEntry, number>, entry: KeyEntry): void {
+    const length = (chains.get(entry) ?? 0) + 1;
+    chains.set(entry, length);
+    if (length <= MOST_TIMERS_AT_END) return;
+    throw new MailerError(
+      "endless_timers",
+      `operator "${this.context.id}": a key sets timer after timer although the input has ended, ${length} of them`,
+      { hint: "set no new event-time timer when `context.watermark` is Infinity" },
+    );
+  }
+
+  #fireTimer(entry: KeyEntry, timer: Timer, carried: Watermark): void {
     this.#entry = entry;
     this.state.enterEntry(entry);
-    this.#timestamp = timer.time;
-    this.#carried = timer.domain === "event" ? this.before : this.watermark;
+    this.#timestamp = Number.isFinite(timer.time) ? timer.time : this.before; // a timer at Infinity is one for the end
+    this.#carried = carried;
     this.#record = undefined;
     try {
       this.#call(() => this.#process.onTimer?.(timer, this.#context));
     } catch (error) {
-      this.context.failed(this.#timerBatch(timer), 0, error);
+      this.context.failed(this.standIn({ timer }, entry.key, timer.time), 0, error);
     }
   }
 
   #call(work: () => void): void {
+    const emitted = this.#emitted;
     try {
       work();
+      for (const { writer, value, timestamp, headers } of emitted) {
+        writer.add(value, this.#entry.key, timestamp, this.#carried, undefined, headers);
+      }
     } finally {
+      emitted.length = 0;
       this.#record = undefined;
       this.state.leave();
     }
@@ -112,37 +163,15 @@ export class KeyedProcessOperator extends EventTimeOperator {
 
   #count(): void {
     this.context.gauges.stateEntries = this.state.size;
-    this.context.gauges.timers = this.#timers.event.size + this.#timers.processing.size;
-  }
-
-  /** Stands for a timer where a record is expected: in errors and dead letters. */
-  #timerBatch(timer: Timer): Batch {
-    const { context } = this;
-    return new Batch<unknown>(
-      [{ timer }],
-      {
-        channel: context.channel,
-        source: context.id,
-        split: String(context.partition),
-        timestamps: Float64Array.of(timer.time),
-        watermarks: Float64Array.of(this.before),
-        firstOffset: undefined,
-        offsets: undefined,
-        headers: undefined,
-        keys: [this.#entry.key],
-        texts: undefined,
-        windows: undefined,
-        bytes: 0,
-      },
-      undefined,
-      undefined,
-      false,
-    );
+    this.context.gauges.timers = this.#timersLeft;
   }
 
   #emit(writer: RowWriter, value: unknown, options: EmitOptions | undefined): void {
-    const timestamp = options?.timestamp ?? this.#timestamp;
-    writer.add(value, this.#entry.key, timestamp, this.#carried, undefined, options?.headers ?? this.#record?.headers);
+    const timestamp: unknown = options?.timestamp ?? this.#timestamp;
+    if (!isTimestamp(timestamp)) {
+      throw new MailerError("no_timestamp", `emit: expected milliseconds since the epoch, got ${String(timestamp)}`);
+    }
+    this.#emitted.push({ writer, value, timestamp, headers: options?.headers ?? this.#record?.headers });
   }
 
   #side(tag: string): RowWriter {
@@ -158,9 +187,19 @@ export class KeyedProcessOperator extends EventTimeOperator {
   #set(domain: TimeDomain, time: number, name: string | undefined): void {
     if (Number.isNaN(time)) throw new MailerError("invalid_timer", `operator "${this.context.id}": a timer needs a time, not NaN`);
     const id = timerId(domain, name ?? time);
-    if (this.#entry.timers.get(id) === time) return;
-    this.#entry.timers.set(id, time);
-    this.#timers[domain].push(time, { entry: this.#entry, name });
+    const entry = this.#entry, known = entry.timers.get(id), order = ++this.#timersSet;
+    if (known?.time === time) return;
+    if (known === undefined) this.#timersLeft++;
+    // A timer that is only moved on stays where it is in the queue, and goes to its place when its turn comes.
+    const queued = known !== undefined && known.queued <= time ? known.queued : time;
+    entry.timers.set(id, { time, order, queued });
+    if (queued !== known?.queued) this.#timers[domain].push(time, { entry, id, name }, order);
+  }
+
+  #delete(entry: KeyEntry, id: string): boolean {
+    const had = entry.timers.delete(id);
+    if (had) this.#timersLeft--;
+    return had;
   }
 
   #contextOfCalls(): KeyedContext {
@@ -184,8 +223,8 @@ export class KeyedProcessOperator extends EventTimeOperator {
       output: (tag, value, options) => this.#emit(this.#side(tag), value, options),
       setEventTimer: (time, name) => this.#set("event", time, name),
       setProcessingTimer: (time, name) => this.#set("processing", time, name),
-      deleteEventTimer: (nameOrTime) => this.#entry.timers.delete(timerId("event", nameOrTime)),
-      deleteProcessingTimer: (nameOrTime) => this.#entry.timers.delete(timerId("processing", nameOrTime)),
+      deleteEventTimer: (nameOrTime) => this.#delete(this.#entry, timerId("event", nameOrTime)),
+      deleteProcessingTimer: (nameOrTime) => this.#delete(this.#entry, timerId("processing", nameOrTime)),
       value: (name, options) => state.value(name, options),
       list: (name, options) => state.list(name, options),
       map: (name, options) => state.map(name, options),

@@ -9,30 +9,25 @@
  *
  * @module
  */
-import { TimeHeap } from "../../heap.ts";
 import { keyIdentity } from "../../key.ts";
 import type { Batch, RecordContext, Watermark, WindowOfRow } from "../../record.ts";
 import type { OperatorContext } from "../../runtime/operator.ts";
 import type { SessionWindows } from "../../window/assigner.ts";
-import { type KeySessions, NO_SESSION, type SessionSlot, SessionStore } from "./session_store.ts";
+import { EndQueue } from "./end_queue.ts";
+import { NO_SESSION, type SessionSlot, SessionStore } from "./session_store.ts";
 import { type WindowSettings, windowOfRow } from "./settings.ts";
 import { WindowOperator } from "./window_operator.ts";
-
-/** A session as it was put into the heap: another one in its slot has another generation. */
-interface Entry {
-  readonly slot: SessionSlot;
-  readonly generation: number;
-}
 
 /** Runs session windows. */
 export class SessionWindowOperator extends WindowOperator {
   readonly #sessions = new SessionStore();
   /** Sessions by the end they had when they were put in; one that has grown is put back when its turn comes. */
-  readonly #ends = new TimeHeap<Entry>();
+  readonly #ends = new EndQueue();
   readonly #gap: number;
   #earlyAt = Infinity;
-  /** What was known of the key of each record of the batch. */
-  #found: (KeySessions | undefined)[] = [];
+  // The youngest session of each record's key as the batch began, and the generation of its slot.
+  #found = new Int32Array(0);
+  #generations = new Int32Array(0);
 
   constructor(windows: SessionWindows, settings: WindowSettings, context: OperatorContext) {
     super(settings, context, settings.time);
@@ -40,16 +35,34 @@ export class SessionWindowOperator extends WindowOperator {
   }
 
   protected override lookUp(batch: Batch): void {
-    const found = new Array<KeySessions | undefined>(batch.length);
-    for (let i = 0; i < found.length; i++) found[i] = this.#sessions.get(keyIdentity(batch.key(i)));
-    this.#found = found;
+    const { length } = batch, sessions = this.#sessions;
+    if (this.#found.length < length) {
+      this.#found = new Int32Array(length);
+      this.#generations = new Int32Array(length);
+    }
+    const found = this.#found, generations = this.#generations;
+    for (let i = 0; i < length; i++) {
+      const slot = sessions.get(keyIdentity(batch.key(i)));
+      found[i] = slot;
+      if (slot !== NO_SESSION) generations[i] = sessions.generation[slot]!;
+    }
+  }
+
+  /** The youngest session of a record's key. */
+  #youngest(record: RecordContext): SessionSlot {
+    if (this.time === "event") {
+      const { index } = this.view, sessions = this.#sessions;
+      const slot = this.#found[index]!;
+      const isCurrent = slot !== NO_SESSION && sessions.generation[slot] === this.#generations[index] &&
+        sessions.youngest[slot] === 1;
+      if (isCurrent) return slot;
+    }
+    return this.#sessions.get(keyIdentity(record.key));
   }
 
   protected override record(value: unknown, record: RecordContext, timestamp: number, own: Watermark): void {
     const { fold, trigger } = this.settings, sessions = this.#sessions, { starts, ends } = sessions;
-    let owner = this.#found[this.view.index];
-    if (owner === undefined || owner.youngest === NO_SESSION) owner = sessions.get(keyIdentity(record.key));
-    const youngest = owner === undefined ? NO_SESSION : owner.youngest;
+    const youngest = this.#youngest(record);
     // The common case: the record prolongs the youngest session of its key, which neither time has closed.
     if (
       youngest !== NO_SESSION && timestamp >= starts[youngest]! && timestamp < ends[youngest]! &&
@@ -111,31 +124,31 @@ export class SessionWindowOperator extends WindowOperator {
   }
 
   #await(time: number, slot: SessionSlot): void {
-    this.#ends.push(time, { slot, generation: this.#sessions.generation[slot]! });
+    this.#ends.push(time, slot, this.#sessions.generation[slot]!);
   }
 
   #emit(slot: SessionSlot, watermark: Watermark, early?: true): void {
-    const { starts, ends, accs, owners } = this.#sessions;
+    const { starts, ends, accs, keys } = this.#sessions;
     const plain = windowOfRow(starts[slot]!, ends[slot]!, this.settings.timezone);
     const window: WindowOfRow = early ? { ...plain, early } : plain;
-    this.give(accs[slot], owners[slot]!.key, window.end - 1, watermark, window);
+    this.give(accs[slot], keys[slot], window.end - 1, watermark, window);
   }
 
   protected override fire(): void {
     const waiting = this.#ends, sessions = this.#sessions, { allowedLateness } = this.settings;
-    while (waiting.isDue(this.watermark)) {
-      const entry = waiting.pop(), { slot, generation } = entry;
+    for (let due = waiting.take(this.watermark); due !== undefined; due = waiting.take(this.watermark)) {
+      const { slot, generation } = due;
       if (sessions.generation[slot] !== generation) continue; // merged into another since
       const end = sessions.ends[slot]!;
       if (sessions.closed[slot] === 0) {
-        if (end > this.watermark) {
-          waiting.push(end, entry); // it has grown since
+        if (end > due.time) {
+          waiting.push(end, slot, generation); // it has grown since
           continue;
         }
         sessions.closed[slot] = 1;
         if (!this.isPurged(sessions.fresh[slot]!)) this.#emit(slot, this.before);
       }
-      if (end + allowedLateness > this.watermark) waiting.push(end + allowedLateness, entry);
+      if (end + allowedLateness > this.watermark) waiting.push(end + allowedLateness, slot, generation);
       else sessions.remove(slot);
     }
     this.context.gauges.stateEntries = sessions.size;

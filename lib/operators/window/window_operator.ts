@@ -6,10 +6,12 @@
  *
  * @module
  */
+import { RecordError } from "../../errors.ts";
 import type { Watermark, WindowOfRow } from "../../record.ts";
 import type { OperatorContext } from "../../runtime/operator.ts";
 import type { TimeDomain } from "../../window/assigner.ts";
 import { EventTimeOperator } from "../event_time_operator.ts";
+import { NO_RESULT } from "../fold.ts";
 import type { WindowSettings } from "./settings.ts";
 
 /** Base of the operators that run windows. */
@@ -33,10 +35,12 @@ export abstract class WindowOperator extends EventTimeOperator {
     const { fold, rows } = this.settings;
     let values: readonly unknown[];
     try {
-      values = rows(fold.result(acc), key, window);
+      const result = fold.result(acc);
+      if (result === NO_RESULT) return;
+      values = rows(result, key, window);
     } catch (error) {
-      this.rowFailed(error, key, timestamp, window);
-      return;
+      if (error instanceof RecordError) throw error; // of a record that the fold had kept
+      return this.rowFailed(error, key, timestamp, window);
     }
     for (const value of values) this.rows.add(value, key, timestamp, watermark, window);
   }
