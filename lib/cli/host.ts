@@ -32,7 +32,7 @@ export interface Host {
   /** Loads the connectors the program was built with. */
   connectors(): Promise<Connectors>;
   readonly loadCode: LoadCode;
-  /** Calls `callback` for every interrupt until the returned function is called. */
+  /** Calls `callback` for every interrupt until the returned function is called; a burst of signals is one interrupt. */
   onInterrupt(callback: () => void): () => void;
   /** Ends the process at once. */
   exit(code: number): never;
@@ -81,10 +81,22 @@ function output(stream: typeof Deno.stdout): Output {
   };
 }
 
+/**
+ * One Ctrl-C may come several times: the terminal sends it to every process of the group, and `deno task` and `npx` pass theirs on.
+ * So signals this close together, in ms, are one interrupt.
+ */
+const SAME_INTERRUPT = 300;
+
 function onInterrupt(callback: () => void): () => void {
   const signals: readonly Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM"];
-  for (const signal of signals) Deno.addSignalListener(signal, callback);
+  let last = -Infinity;
+  const listener = () => {
+    const now = systemClock.monotonic();
+    if (now - last >= SAME_INTERRUPT) callback();
+    last = now;
+  };
+  for (const signal of signals) Deno.addSignalListener(signal, listener);
   return () => {
-    for (const signal of signals) Deno.removeSignalListener(signal, callback);
+    for (const signal of signals) Deno.removeSignalListener(signal, listener);
   };
 }

@@ -82,11 +82,11 @@ Deno.test("run: what this build does not carry is listed, exit code 1", async ()
   assert.equal(code, 1);
   assert.match(
     err,
-    /^error: the workflow is valid, but this build does not carry yet:\n  line 7: sink.*kafka/,
+    /^error: the workflow is valid, but this build does not carry yet:\n {2}line 7: sink.*kafka/,
   );
   assert.match(
     (await w.mailer("validate", "kafka.yaml")).out,
-    /^kafka\.yaml: valid: copy, 1 operator, at-most-once\n  line 7: /,
+    /^kafka\.yaml: valid: copy, 1 operator, at-most-once\n {2}line 7: /,
   );
 });
 

@@ -258,7 +258,7 @@ Deno.test("problems of test documents and of their workflows come before anythin
   );
 });
 
-Deno.test("code that takes its time is waited for, and what came in late is not lost", () =>
+Deno.test("code that a document names runs in its tests, too", () =>
   passes(`  - { name: ref, input: [ { value: 1 }, { value: 2 } ], expect: { sink: [ 2, 4 ] } }`, {
     workflow:
       `name: w\nsource: { type: stdin }\npipeline: [ { id: a, type: map, map: { ref: ./ops.ts#twice } } ]\nsink: { type: stdout }\n`,
