@@ -1,7 +1,7 @@
 /**
  * Mailer: stream processing with event time, windows and keyed state, in one Deno process.
  *
- * ```ts
+ * ```ts ignore
  * import { count, createEnv, sum, tumbling } from "@mailer/core";
  *
  * const orders = [
@@ -51,7 +51,11 @@ export type { Description, Guarantee, NodeDescription } from "./lib/plan/describ
 export type { Batch, Channel, Headers, Origin, RecordContext, Watermark, WindowOfRow } from "./lib/record.ts";
 export type { Element } from "./lib/operators/fold.ts";
 export type { EmitOptions, KeyedContext, KeyedProcess, Timer } from "./lib/operators/process/context.ts";
-export type { ProcessContext, ProcessFunction, StatelessEmitOptions } from "./lib/operators/process/stateless.ts";
+export type {
+  ProcessContext,
+  ProcessFunction,
+  StatelessEmitOptions,
+} from "./lib/operators/process/stateless.ts";
 export type {
   KeyedStateAccess,
   ListState,

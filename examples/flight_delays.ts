@@ -4,29 +4,38 @@
  *
  * deno run -A examples/flight_delays.ts
  */
-// deno-lint-ignore-file no-console -- rows go to stdout
-import { gunzipSync } from "node:zlib";
+// deno-lint-ignore-file no-console -- late flights go to stderr
 import { avg, boundedOutOfOrderness, count, createEnv, max, percentile, sum, tumbling } from "@mailer/core";
+import { fileSource } from "@mailer/core/connectors/file";
+import { stdoutSink } from "@mailer/core/connectors/stdio";
 
 const timezone = "America/New_York";
-const packed = await Deno.readFile(new URL("data/flights-2013-11.csv.gz", import.meta.url));
-const [head, ...lines] = gunzipSync(packed).toString().trimEnd().split("\n").map((line) => line.split(","));
-const flights = lines.map((cells) => Object.fromEntries(cells.map((cell, i) => [head![i]!, cell])));
+const flights = fileSource<Row>({
+  path: "data/flights-2013-11.csv.gz",
+  baseDirectory: import.meta.dirname!,
+  format: "csv",
+  csv: { types: { minute: "number", dep_delay: "number" }, nulls: ["NA"] }, // the other cells stay text
+});
+
+/** What this takes of a row. */
+type Row =
+  & Record<"origin" | "carrier" | "flight" | "time_hour" | "dep_time", string>
+  & { minute: number; dep_delay: number | null };
 
 /** A departure. Its event time is when it should have left; one that was cancelled has no delay. */
-function departure(row: Readonly<Record<string, string>>) {
+function departure(row: Row) {
   return {
-    origin: row.origin!,
+    origin: row.origin,
     flight: `${row.carrier} ${row.flight}`,
-    scheduled: Date.parse(row.time_hour!) + Number(row.minute) * 60_000,
-    delay: row.dep_delay === "NA" ? null : Number(row.dep_delay), // null is skipped by aggregates
+    scheduled: Date.parse(row.time_hour) + row.minute * 60_000,
+    delay: row.dep_delay, // null is skipped by aggregates
     cancelled: row.dep_time === "NA" ? 1 : 0,
   };
 }
 
 const env = createEnv({ name: "flight-delays" });
 const days = env
-  .fromReadable(ReadableStream.from([flights]))
+  .fromSource(flights)
   .map(departure)
   .assignTimestamps((flight) => flight.scheduled, boundedOutOfOrderness("2h"))
   .keyBy((flight) => flight.origin, { partitions: 3 })
@@ -39,13 +48,12 @@ const days = env
     maxDelay: max("delay"),
   });
 const late = days.sideOutput<ReturnType<typeof departure>>("late").toReadable();
-const rows = days.map((row, { key, window }) => {
+days.map((row, { key, window }) => {
   const [start, end] = [local(window!.start), local(window!.end)];
   return { origin: key, ...row, window: { start, end } };
-}).toReadable();
+}).toSink(stdoutSink());
 
 await Promise.all([
-  rows.pipeTo(new WritableStream({ write: (row) => console.log(JSON.stringify(row)) })),
   late.pipeTo(new WritableStream({ write: (flight) => console.error("late:", flight) })),
   env.execute(),
 ]);

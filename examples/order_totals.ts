@@ -3,8 +3,8 @@
  *
  * deno run -A examples/order_totals.ts
  */
-// deno-lint-ignore-file no-console -- rows go to stdout
 import { createEnv } from "@mailer/core";
+import { stdoutSink } from "@mailer/core/connectors/stdio";
 
 interface Order {
   readonly customer: { readonly id: string };
@@ -20,14 +20,11 @@ const orders: Order[] = [
 ];
 
 const env = createEnv({ name: "order-totals" });
-const totals = env
+env
   .fromReadable<Order>(ReadableStream.from([orders])) // a chunk may be a list, which is faster
   .filter((order) => order.status === "completed")
   .keyBy((order) => order.customer.id, { partitions: 4 })
   .reduce((sum: number | undefined, order) => (sum ?? 0) + order.amount)
   .map((sum, { key }) => ({ customer: { id: key }, sum }))
-  .toReadable();
-
-const done = env.execute();
-for await (const row of totals) console.log(JSON.stringify(row));
-await done;
+  .toSink(stdoutSink());
+await env.execute();

@@ -8,6 +8,7 @@
  */
 import { type Clock, systemClock } from "../clock.ts";
 import type { Connectors, LoadCode } from "../workflow/registry.ts";
+import { onInterrupt } from "./interrupts.ts";
 import { codeLoader } from "./load_code.ts";
 
 /** Where text goes. */
@@ -78,25 +79,5 @@ function output(stream: typeof Deno.stdout): Output {
     },
     isTerminal: stream.isTerminal(),
     columns: () => Deno.consoleSize().columns,
-  };
-}
-
-/**
- * One Ctrl-C may come several times: the terminal sends it to every process of the group, and `deno task` and `npx` pass theirs on.
- * So signals this close together, in ms, are one interrupt.
- */
-const SAME_INTERRUPT = 300;
-
-function onInterrupt(callback: () => void): () => void {
-  const signals: readonly Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM"];
-  let last = -Infinity;
-  const listener = () => {
-    const now = systemClock.monotonic();
-    if (now - last >= SAME_INTERRUPT) callback();
-    last = now;
-  };
-  for (const signal of signals) Deno.addSignalListener(signal, listener);
-  return () => {
-    for (const signal of signals) Deno.removeSignalListener(signal, listener);
   };
 }

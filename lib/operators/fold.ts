@@ -42,7 +42,8 @@ export function reduceFold(
     create: () => undefined,
     add: (acc, value, _timestamp, _sequence, record) => reduce(acc, value, record),
     ...(merge === undefined ? {} : {
-      merge: (a: unknown, b: unknown) => a === undefined ? copyValue(b) : b === undefined ? a : merge(a, copyValue(b)),
+      merge: (a: unknown, b: unknown) =>
+        a === undefined ? copyValue(b) : b === undefined ? a : merge(a, copyValue(b)),
     }),
     result: copyValue,
   };

@@ -11,12 +11,14 @@ import { selectRecords } from "./select.ts";
 
 /** Delays records to an even rate: a token bucket that holds what one `per` gives. */
 export class ThrottleOperator implements AsyncOperator {
+  /** The most it holds. A bucket for less than one would never let anything through. */
+  readonly #most: number;
   #tokens: number;
   #filledAt: number;
 
   /** @param rate Records, > 0. @param per ms, > 0. */
   constructor(private readonly rate: number, private readonly per: number, private readonly context: AsyncContext) {
-    this.#tokens = rate;
+    this.#tokens = this.#most = Math.max(1, rate);
     this.#filledAt = context.clock.now();
   }
 
@@ -37,9 +39,7 @@ export class ThrottleOperator implements AsyncOperator {
 
   #fill(): void {
     const now = this.context.clock.now();
-    // A bucket that holds less than one token would never let anything through.
-    const most = Math.max(1, this.rate);
-    this.#tokens = Math.min(most, this.#tokens + Math.max(0, now - this.#filledAt) * this.rate / this.per);
+    this.#tokens = Math.min(this.#most, this.#tokens + Math.max(0, now - this.#filledAt) * this.rate / this.per);
     this.#filledAt = now;
   }
 }

@@ -87,7 +87,9 @@ const GUARANTEE: Guarantee = {
 
 function configOf(node: GraphNode): Readonly<Record<string, unknown>> {
   if (node.kind === "keyBy") return { partitions: node.partitions, ...node.config };
-  if (node.kind === "operator" && node.parallelism > 1) return { parallelism: node.parallelism, ...node.config };
+  if (node.kind === "operator" && node.parallelism > 1) {
+    return { parallelism: node.parallelism, ...node.config };
+  }
   if (node.kind === "source") return { ...node.config, watermarks: node.watermarks.name };
   return node.config;
 }
@@ -118,7 +120,9 @@ export function explainPlan(name: string, plan: Plan): string {
 function settings(node: GraphNode): string {
   const shown = Object.entries(configOf(node)).map(([key, value]) => {
     const isTime = typeof value === "number" && ["allowedLateness", "ttl", "per"].includes(key);
-    return `${key} ${isTime ? formatDuration(value) : typeof value === "string" ? value : JSON.stringify(value)}`;
+    return `${key} ${
+      isTime ? formatDuration(value) : typeof value === "string" ? value : JSON.stringify(value)
+    }`;
   });
   if (node.onError !== "fail") shown.push(`on error ${node.onError}`);
   return shown.length === 0 ? "" : ` (${shown.join(", ")})`;
@@ -134,11 +138,17 @@ function notes(plan: Plan): string[] {
   for (const node of plan.nodes) {
     if (node.kind !== "operator") continue;
     if (node.config["keeps"] === "records") {
-      found.push(`"${node.id}" keeps every record of an open session: give its reduce a \`merge\` to keep one result instead`);
+      found.push(
+        `"${node.id}" keeps every record of an open session: give its reduce a \`merge\` to keep one result instead`,
+      );
     }
     const late = node.config["window"] !== undefined &&
       !plan.nodes.some((n) => n.inputs.some((i) => i.node === node && i.output === "late"));
-    if (late) found.push(`"${node.id}": records that come too late are dropped and counted; nobody reads its late output`);
+    if (late) {
+      found.push(
+        `"${node.id}": records that come too late are dropped and counted; nobody reads its late output`,
+      );
+    }
   }
   return found;
 }

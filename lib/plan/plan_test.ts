@@ -4,7 +4,7 @@ import { PipelineError } from "../errors.ts";
 import { createEnv, type Env } from "../stream/env.ts";
 import type { Stream } from "../stream/stream.ts";
 import { collectingSink, scriptedSource } from "../testing/mod.ts";
-import { session, tumbling } from "../window/mod.ts";
+import { count as countWindows, global, session, tumbling } from "../window/mod.ts";
 
 /** A pipeline over numbers, and what it is planned as. */
 function planOf(build: (numbers: Stream<number>, env: Env) => void) {
@@ -196,6 +196,11 @@ Deno.test("misuse that needs no plan is an error where it is written", () => {
   assert.throws(() => keyed.window(tumbling(10)).allowedLateness(-1), code("invalid_window"));
   assert.throws(() => keyed.window(tumbling(10)).trigger({ every: 0 }), code("invalid_window"));
   assert.throws(() => keyed.window(tumbling(10)).trigger({ early: 0 }), code("invalid_window"));
+  const counted = keyed.window(countWindows(3)), all = keyed.window(global()), sums = { count: count() };
+  assert.throws(() => counted.trigger({ every: 2 }).aggregate(sums), code("invalid_window"));
+  assert.throws(() => counted.allowedLateness(1).aggregate(sums), code("invalid_window"));
+  assert.throws(() => counted.inProcessingTime().aggregate(sums), code("invalid_window"));
+  assert.throws(() => all.allowedLateness(1).aggregate(sums), code("invalid_window"));
   assert.throws(() => numbers.sideOutput("late"), code("no_side_output"));
   assert.throws(() => numbers.map((n) => n).sideOutput("late"), code("no_side_output"));
   assert.throws(() => numbers.route([{ name: "a", when: () => true }], { fallback: "a" }), code("invalid_option"));

@@ -4,6 +4,7 @@
  * G1 It is the least watermark of the channels that are neither idle nor ended; it never falls.
  * G2 A channel group that has not opened yet holds it at -Infinity; one that opened without channels does not.
  * G3 While all channels are idle or have ended it stays where it is: others may open. Only the end of the input makes it Infinity.
+ *    When all have ended the operator itself is not idle: what it still holds comes at the end, and must not be late then.
  * G4 A record or watermark wakes an idle channel. That alone does not raise the watermark, what comes next does: the channels of
  *    one place wake together, and none of them may run ahead before all have.
  *
@@ -20,7 +21,7 @@ interface ChannelState {
 export class WatermarkGate {
   /** The operator's watermark. */
   current: Watermark = -Infinity;
-  /** Whether nothing holds the watermark for now: every channel is idle or has ended. */
+  /** Whether nothing will come for now: every channel that has not ended is idle, or there is none yet. */
   idle = false;
   readonly #channels = new Map<Channel, ChannelState>();
   /** Those that have not ended. */
@@ -114,9 +115,8 @@ export class WatermarkGate {
       active = true;
       if (state.time < least) least = state.time;
     }
-    this.idle = !active;
-    if (this.idle) return false;
-    if (least <= this.current) return false;
+    this.idle = !active && (this.#open.size > 0 || this.#channels.size === 0);
+    if (!active || least <= this.current) return false;
     this.current = least;
     return true;
   }

@@ -36,13 +36,26 @@ export interface WatermarkOptions {
 }
 
 /** Records come at most `bound` out of order: watermark = greatest timestamp − bound. */
-export function boundedOutOfOrderness(bound: Duration, options: WatermarkOptions = {}): WatermarkStrategy<never> {
+export function boundedOutOfOrderness(
+  bound: Duration,
+  options: WatermarkOptions = {},
+): WatermarkStrategy<never> {
   const ms = parseDuration(bound);
-  if (ms < 0) throw new MailerError("invalid_watermark", `the out-of-orderness bound must not be negative, not ${bound}`);
-  return strategy(`bounded(${ms}ms)`, () => {
-    let greatest = -Infinity;
-    return { after: (timestamp) => (timestamp > greatest ? (greatest = timestamp) : greatest) - ms };
-  }, options, ms);
+  if (ms < 0) {
+    throw new MailerError(
+      "invalid_watermark",
+      `the out-of-orderness bound must not be negative, not ${bound}`,
+    );
+  }
+  return strategy(
+    `bounded(${ms}ms)`,
+    () => {
+      let greatest = -Infinity;
+      return { after: (timestamp) => (timestamp > greatest ? (greatest = timestamp) : greatest) - ms };
+    },
+    options,
+    ms,
+  );
 }
 
 /** Timestamps of a split never fall: watermark = last timestamp. One that does fall anyway is late. */
@@ -57,7 +70,9 @@ export function punctuated<T>(
 ): WatermarkStrategy<T> {
   return strategy<T>("punctuated", () => {
     let current = -Infinity;
-    return { after: (timestamp, value) => current = Math.max(current, watermarkOf(value, timestamp) ?? -Infinity) };
+    return {
+      after: (timestamp, value) => current = Math.max(current, watermarkOf(value, timestamp) ?? -Infinity),
+    };
   }, options);
 }
 
@@ -82,7 +97,10 @@ function strategy<T>(
 ): WatermarkStrategy<T> {
   const idleTimeout = options.idleTimeout === undefined ? undefined : parseDuration(options.idleTimeout);
   if (idleTimeout !== undefined && !(idleTimeout > 0)) {
-    throw new MailerError("invalid_watermark", `the idle timeout must be more than 0, not ${options.idleTimeout}`);
+    throw new MailerError(
+      "invalid_watermark",
+      `the idle timeout must be more than 0, not ${options.idleTimeout}`,
+    );
   }
   return {
     name,

@@ -7,8 +7,15 @@ import { parseDuration } from "../duration.ts";
 import { MailerError } from "../errors.ts";
 import { TimeHeap } from "../heap.ts";
 import { keyIdentity } from "../key.ts";
-import { copyValue } from "../value.ts";
-import type { KeyedStateAccess, ListState, MapState, ReducingState, StateOptions, ValueState } from "./handles.ts";
+import { copyValue, setOwn } from "../value.ts";
+import type {
+  KeyedStateAccess,
+  ListState,
+  MapState,
+  ReducingState,
+  StateOptions,
+  ValueState,
+} from "./handles.ts";
 
 /** A timer that is set. */
 export interface KeyTimer {
@@ -140,9 +147,10 @@ export class MemoryState implements KeyedStateAccess {
     for (const definition of this.#definitions.values()) {
       const slot = entry?.slots[definition.slot];
       if (slot === undefined || slot.expires <= this.#times[definition.time]()) continue;
-      found[definition.name] = definition.kind === "map"
+      const content = definition.kind === "map"
         ? [...(slot.content as Map<unknown, [unknown, unknown]>).values()].map(copyValue)
         : copyValue(slot.content);
+      setOwn(found, definition.name, content);
     }
     return found;
   }
@@ -150,7 +158,8 @@ export class MemoryState implements KeyedStateAccess {
   value<T>(name: string, options?: StateOptions): ValueState<T> {
     return this.#handle<ValueState<T>>(name, "value", options, (definition) => ({
       get: () => copyValue(this.#read(definition)) as T | undefined,
-      set: (value) => value === undefined ? this.#clear(definition) : this.#write(definition, copyValue(value)),
+      set: (value) =>
+        value === undefined ? this.#clear(definition) : this.#write(definition, copyValue(value)),
       clear: () => this.#clear(definition),
     }));
   }
@@ -198,7 +207,10 @@ export class MemoryState implements KeyedStateAccess {
       get: () => copyValue(this.#read(definition)) as T | undefined,
       add: (value) => {
         const before = this.#read(definition) as T | undefined;
-        this.#write(definition, before === undefined ? copyValue(value) : copyValue(reduce(before, copyValue(value))));
+        this.#write(
+          definition,
+          before === undefined ? copyValue(value) : copyValue(reduce(before, copyValue(value))),
+        );
       },
       clear: () => this.#clear(definition),
     }));
@@ -219,7 +231,12 @@ export class MemoryState implements KeyedStateAccess {
       );
     }
     const ttl = options?.ttl === undefined ? Infinity : parseDuration(options.ttl);
-    if (!(ttl > 0)) throw new MailerError("invalid_ttl", `state "${name}": the ttl must be more than 0, not ${options!.ttl}`);
+    if (!(ttl > 0)) {
+      throw new MailerError(
+        "invalid_ttl",
+        `state "${name}": the ttl must be more than 0, not ${options!.ttl}`,
+      );
+    }
     const time = options?.ttlTime ?? "event";
     const definition: Definition = { name, kind, slot: this.#definitions.size, ttl, time };
     const handle = make(definition);
@@ -230,7 +247,10 @@ export class MemoryState implements KeyedStateAccess {
 
   #entry(): KeyEntry {
     if (this.#current === undefined) {
-      throw new MailerError("no_key", `operator "${this.#operator}": state can be used only while a record or timer is worked on`);
+      throw new MailerError(
+        "no_key",
+        `operator "${this.#operator}": state can be used only while a record or timer is worked on`,
+      );
     }
     return this.#current;
   }
@@ -238,7 +258,9 @@ export class MemoryState implements KeyedStateAccess {
   #read(definition: Definition): unknown {
     const slot = this.#entry().slots[definition.slot];
     if (slot === undefined) return undefined;
-    return slot.expires === Infinity || slot.expires > this.#times[definition.time]() ? slot.content : undefined;
+    return slot.expires === Infinity || slot.expires > this.#times[definition.time]()
+      ? slot.content
+      : undefined;
   }
 
   #write(definition: Definition, content: unknown): void {
@@ -265,7 +287,9 @@ export class MemoryState implements KeyedStateAccess {
   }
 
   #forgetIfEmpty(entry: KeyEntry): void {
-    if (entry !== this.#current && entry.timers.size === 0 && entry.slots.every((slot) => slot === undefined)) {
+    if (
+      entry !== this.#current && entry.timers.size === 0 && entry.slots.every((slot) => slot === undefined)
+    ) {
       this.#entries.delete(entry.identity);
     }
   }

@@ -8,7 +8,7 @@ import type { Sink, Source } from "../connector.ts";
 import { type Duration, parseDuration } from "../duration.ts";
 import { MailerError } from "../errors.ts";
 import { type Logger, silentLogger } from "../log.ts";
-import { type Description, describePlan, explainPlan } from "../plan/describe.ts";
+import { describePlan, type Description, explainPlan } from "../plan/describe.ts";
 import type { SinkNode, SourceNode } from "../plan/graph.ts";
 import { type Plan, plan } from "../plan/plan.ts";
 import type { PipelineMetrics } from "../observe/metrics.ts";
@@ -63,7 +63,10 @@ export class Env {
   /** Records that may wait between two stages. Default 1024. */
   withBufferSize(records: number): this {
     if (!(Number.isInteger(records) && records >= 1)) {
-      throw new MailerError("invalid_option", `the buffer size must be a whole number from 1, not ${records}`);
+      throw new MailerError(
+        "invalid_option",
+        `the buffer size must be a whole number from 1, not ${records}`,
+      );
     }
     this.#bufferSize = records;
     return this;
@@ -71,7 +74,9 @@ export class Env {
 
   /** Bytes that may wait between two stages, as far as sources know them. Default 8 MiB. */
   withBufferBytes(bytes: number): this {
-    if (!(bytes >= 1)) throw new MailerError("invalid_option", `the buffer must hold at least 1 byte, not ${bytes}`);
+    if (!(bytes >= 1)) {
+      throw new MailerError("invalid_option", `the buffer must hold at least 1 byte, not ${bytes}`);
+    }
     this.#bufferBytes = bytes;
     return this;
   }
@@ -173,7 +178,10 @@ export class Env {
 
   /** Starts the run and returns at once. */
   start(): RunHandle {
-    if (this.#run !== undefined && this.#run.phase !== "finished" && this.#run.phase !== "stopped" && this.#run.phase !== "failed") {
+    if (
+      this.#run !== undefined && this.#run.phase !== "finished" && this.#run.phase !== "stopped" &&
+      this.#run.phase !== "failed"
+    ) {
       throw new MailerError("already_running", `pipeline "${this.name}" is running already`);
     }
     this.#run = new Run(this.#plan(), {

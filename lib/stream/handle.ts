@@ -82,7 +82,9 @@ export class RunHandle {
       deadLetters += counters.deadLetters;
       for (const [reason, count] of counters.dropped) dropped.push({ operator: counters.id, reason, count });
     }
-    const watermarks = instance.splits.filter((split) => !split.idle && !split.ended).map((split) => split.watermark);
+    const watermarks = instance.splits.filter((split) => !split.idle && !split.ended).map((split) =>
+      split.watermark
+    );
     const least = Math.min(...watermarks);
     return {
       name: this.#name,

@@ -3,11 +3,18 @@
  *
  * @module
  */
-import { aggregates, type Aggregates, type AggregatesRow } from "../aggregate/mod.ts";
+import { type Aggregates, aggregates, type AggregatesRow } from "../aggregate/mod.ts";
 import { type Duration, parseDuration } from "../duration.ts";
 import { MailerError } from "../errors.ts";
 import { DedupeOperator } from "../operators/dedupe.ts";
-import { aggregateFold, type Element, elementsFold, type Fold, reduceFold, type RowShape } from "../operators/fold.ts";
+import {
+  aggregateFold,
+  type Element,
+  elementsFold,
+  type Fold,
+  reduceFold,
+  type RowShape,
+} from "../operators/fold.ts";
 import type { KeyedContext, KeyedProcess } from "../operators/process/context.ts";
 import { KeyedProcessOperator } from "../operators/process/keyed.ts";
 import { RunningOperator } from "../operators/running.ts";
@@ -55,7 +62,10 @@ export class KeyedStream<K, T> extends Stream<T> {
     return this.#keyed(super.flatMap(fn, options));
   }
   /** Keeps the records that `predicate` says yes to, with their keys. */
-  override filter(predicate: (value: T, record: RecordContext) => boolean, options?: OperatorOptions): KeyedStream<K, T> {
+  override filter(
+    predicate: (value: T, record: RecordContext) => boolean,
+    options?: OperatorOptions,
+  ): KeyedStream<K, T> {
     return this.#keyed(super.filter(predicate, options));
   }
 
@@ -73,7 +83,10 @@ export class KeyedStream<K, T> extends Stream<T> {
   }
 
   /** The running results of several aggregate functions for every record, as one object. */
-  aggregate<A extends Aggregates<T>>(functions: A, options: OperatorOptions = {}): KeyedStream<K, AggregatesRow<A>> {
+  aggregate<A extends Aggregates<T>>(
+    functions: A,
+    options: OperatorOptions = {},
+  ): KeyedStream<K, AggregatesRow<A>> {
     return this.fold<AggregatesRow<A>>("aggregate", foldOf<T, A>(functions), undefined, true, options);
   }
 
@@ -107,10 +120,14 @@ export class KeyedStream<K, T> extends Stream<T> {
   /** The first record of the key in each stretch of `ttl` of event time. Without `ttl`: the first one ever. */
   dedupe(options: OperatorOptions & { readonly ttl?: Duration } = {}): KeyedStream<K, T> {
     const ttl = options.ttl === undefined ? Infinity : parseDuration(options.ttl);
-    if (!(ttl > 0)) throw new MailerError("invalid_option", `dedupe: the ttl must be more than 0, not ${options.ttl}`);
+    if (!(ttl > 0)) {
+      throw new MailerError("invalid_option", `dedupe: the ttl must be more than 0, not ${options.ttl}`);
+    }
     const create: OperatorSpec["create"] = (context) => new DedupeOperator(ttl, context);
     const config = ttl === Infinity ? {} : { ttl };
-    return this.#keyed(this.with<T>({ type: "dedupe", create, keyed: true, userCode: false, config }, options));
+    return this.#keyed(
+      this.with<T>({ type: "dedupe", create, keyed: true, userCode: false, config }, options),
+    );
   }
 
   /** Groups the records of a key into windows. */
@@ -133,6 +150,7 @@ export class KeyedStream<K, T> extends Stream<T> {
     options: OperatorOptions,
   ): KeyedStream<K, Out> {
     const { assigner, time, allowedLateness, trigger } = setup;
+    checkSetup(setup);
     const timezone = assigner.kind === "panes" || assigner.kind === "session" ? assigner.timezone : undefined;
     const settings = { time, timezone, allowedLateness, trigger, fold, rows };
     return this.#keyed(this.with<Out>({
@@ -165,6 +183,23 @@ export interface WindowSetup {
   readonly trigger: WindowTrigger | undefined;
 }
 
+/** Settings that a kind of window has no use for are a mistake, not something to pass over. */
+function checkSetup({ assigner, time, allowedLateness, trigger }: WindowSetup): void {
+  if (assigner.kind !== "count" && assigner.kind !== "global") return;
+  const what = `a ${assigner.kind} window`;
+  if (allowedLateness > 0) {
+    throw new MailerError("invalid_window", `${what} is never late: it takes no allowed lateness`);
+  }
+  if (time === "processing") {
+    throw new MailerError("invalid_window", `${what} goes by no time: not by the clock either`);
+  }
+  if (assigner.kind === "count" && trigger !== undefined) {
+    throw new MailerError("invalid_window", `${what} takes no trigger`, {
+      hint: "use its slide, or a global window with a trigger",
+    });
+  }
+}
+
 /** One window of one key, for window functions. */
 export interface WindowContext<K> {
   /** The key whose window it is. */
@@ -187,7 +222,9 @@ export class WindowedStream<K, T> {
   /** How long after its end a window still takes records; each gives its whole row again. Default 0. */
   allowedLateness(lateness: Duration): WindowedStream<K, T> {
     const ms = parseDuration(lateness);
-    if (!(ms >= 0)) throw new MailerError("invalid_window", `the allowed lateness must not be negative, not ${lateness}`);
+    if (!(ms >= 0)) {
+      throw new MailerError("invalid_window", `the allowed lateness must not be negative, not ${lateness}`);
+    }
     return this.#with({ allowedLateness: ms });
   }
 
@@ -198,7 +235,10 @@ export class WindowedStream<K, T> {
       throw new MailerError("invalid_window", `trigger: early must be more than 0, not ${options.early}`);
     }
     if (options.every !== undefined && !(Number.isInteger(options.every) && options.every >= 1)) {
-      throw new MailerError("invalid_window", `trigger: every must be a whole number from 1, not ${options.every}`);
+      throw new MailerError(
+        "invalid_window",
+        `trigger: every must be a whole number from 1, not ${options.every}`,
+      );
     }
     return this.#with({
       trigger: {
@@ -227,8 +267,17 @@ export class WindowedStream<K, T> {
   }
 
   /** The results of several aggregate functions per key and window, as one object. */
-  aggregate<A extends Aggregates<T>>(functions: A, options: OperatorOptions = {}): KeyedStream<K, AggregatesRow<A>> {
-    return this.fold<AggregatesRow<A>>("aggregate", foldOf<T, A>(functions), oneRow(undefined), true, options);
+  aggregate<A extends Aggregates<T>>(
+    functions: A,
+    options: OperatorOptions = {},
+  ): KeyedStream<K, AggregatesRow<A>> {
+    return this.fold<AggregatesRow<A>>(
+      "aggregate",
+      foldOf<T, A>(functions),
+      oneRow(undefined),
+      true,
+      options,
+    );
   }
 
   /** A function of your own over all records of a window, in order of arrival; as many rows as it returns. */
@@ -266,4 +315,3 @@ function foldOf<T, A extends Aggregates<T>>(functions: A): Fold {
   }
   return aggregateFold(aggregates<T, A>(functions) as Parameters<typeof aggregateFold>[0]);
 }
-

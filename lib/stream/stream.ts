@@ -77,12 +77,16 @@ export class Stream<T> {
 
   /** Another value for each record; key, time, headers and position stay. */
   map<U>(fn: (value: T, record: RecordContext) => U, options?: OperatorOptions): Stream<U> {
-    return this.with<U>({ type: "map", create: (context) => new MapOperator(fn as Fn<unknown>, context) }, options);
+    return this.with<U>(
+      { type: "map", create: (context) => new MapOperator(fn as Fn<unknown>, context) },
+      options,
+    );
   }
 
   /** Any number of values for each record. */
   flatMap<U>(fn: (value: T, record: RecordContext) => Iterable<U>, options?: OperatorOptions): Stream<U> {
-    const create: OperatorSpec["create"] = (context) => new FlatMapOperator(fn as Fn<Iterable<unknown>>, context);
+    const create: OperatorSpec["create"] = (context) =>
+      new FlatMapOperator(fn as Fn<Iterable<unknown>>, context);
     return this.with<U>({ type: "flatMap", create }, options);
   }
 
@@ -99,7 +103,10 @@ export class Stream<T> {
   process<U>(fn: ProcessFunction<T, U>, options: ProcessOptions = {}): Stream<U> {
     const create: OperatorSpec["create"] = (context) =>
       new ProcessOperator(fn as ProcessFunction<unknown, unknown>, context);
-    return this.with<U>({ type: "process", create, sideOutputs: declared(options.outputs, "passed") }, options);
+    return this.with<U>(
+      { type: "process", create, sideOutputs: declared(options.outputs, "passed") },
+      options,
+    );
   }
 
   /** A side output of the operator this stream comes from. */
@@ -111,7 +118,9 @@ export class Stream<T> {
     }
     const open = node.type === "process"; // its function decides which ones there are
     if (!Object.hasOwn(node.sideOutputs, name)) {
-      if (!open) throw new MailerError("no_side_output", `"${node.id}" (${node.type}) has no side output "${name}"`);
+      if (!open) {
+        throw new MailerError("no_side_output", `"${node.id}" (${node.type}) has no side output "${name}"`);
+      }
       (node.sideOutputs as Record<string, "passed" | "own">)[name] = node.ownRows ? "own" : "passed";
     }
     return this.sibling<U>({ node, output: name });
@@ -145,12 +154,17 @@ export class Stream<T> {
     const names = routes.map(({ name }) => name);
     if (fallback !== undefined) names.push(fallback);
     const twice = names.find((name, i) => names.indexOf(name) !== i);
-    if (twice !== undefined) throw new MailerError("invalid_option", `route: two routes are called "${twice}"`);
+    if (twice !== undefined) {
+      throw new MailerError("invalid_option", `route: two routes are called "${twice}"`);
+    }
     const node = this.scope.graph.operator({
       type: "route",
       inputs: [this.origin],
       create: (context) => new RouteOperator(routes as readonly Route[], fallback, context),
-      config: { routes: routes.map(({ name }) => name), ...(fallback === undefined ? {} : { default: fallback }) },
+      config: {
+        routes: routes.map(({ name }) => name),
+        ...(fallback === undefined ? {} : { default: fallback }),
+      },
       sideOutputs: Object.fromEntries(names.map((name) => [name, "passed"])),
     }, options);
     return Object.fromEntries(names.map((name) => [name, this.sibling<T>({ node, output: name })]));
@@ -171,7 +185,9 @@ export class Stream<T> {
 
   /** A repeatable share of the records. @param ratio 0 … 1. @param seed Default 0. */
   sample(ratio: number, options: OperatorOptions & { readonly seed?: number } = {}): Stream<T> {
-    if (!(ratio >= 0 && ratio <= 1)) throw new MailerError("invalid_option", `sample: the ratio must be from 0 to 1, not ${ratio}`);
+    if (!(ratio >= 0 && ratio <= 1)) {
+      throw new MailerError("invalid_option", `sample: the ratio must be from 0 to 1, not ${ratio}`);
+    }
     const seed = options.seed ?? 0;
     const create: OperatorSpec["create"] = (context) => new SampleOperator(ratio, seed, context);
     return this.with<T>({ type: "sample", create, config: { ratio, seed }, userCode: false }, options);
@@ -180,7 +196,9 @@ export class Stream<T> {
   /** At most `rate` records per `per` (default 1 s) of processing time; the others wait. */
   throttle(rate: number, options: OperatorOptions & { readonly per?: Duration } = {}): Stream<T> {
     const per = parseDuration(options.per ?? 1000);
-    if (!(rate > 0) || !(per > 0)) throw new MailerError("invalid_option", "throttle: rate and per must be more than 0");
+    if (!(rate > 0) || !(per > 0)) {
+      throw new MailerError("invalid_option", "throttle: rate and per must be more than 0");
+    }
     const node = this.scope.graph.add<AsyncNode>({
       kind: "async",
       id: options.id ?? this.scope.graph.newId("throttle"),
@@ -275,7 +293,10 @@ export class Stream<T> {
   #operator(call: string): OperatorNode {
     const { node } = this.origin;
     if (node.kind === "operator" && !node.keyed) return node;
-    throw new MailerError("invalid_option", `${call}: "${node.id}" (${node.type}) is not a stateless operator`);
+    throw new MailerError(
+      "invalid_option",
+      `${call}: "${node.id}" (${node.type}) is not a stateless operator`,
+    );
   }
 }
 

@@ -66,7 +66,9 @@ export class VirtualClock implements Clock {
     let next: Pending | undefined;
     for (const pending of this.#pending) {
       if (pending.at > target) continue;
-      if (next === undefined || pending.at < next.at || (pending.at === next.at && pending.order < next.order)) {
+      if (
+        next === undefined || pending.at < next.at || (pending.at === next.at && pending.order < next.order)
+      ) {
         next = pending;
       }
     }

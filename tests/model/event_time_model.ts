@@ -32,9 +32,10 @@ export class EventTimeModel {
   own(split: string): number {
     return this.#splits.get(split)!.greatest - this.#bound;
   }
-  /** A record of the split is there, and about to be worked on. */
+  /** A record of the split is there, and about to be worked on: the split counts again. */
   come(split: string): void {
     this.#splits.get(split)!.idle = false;
+    this.#update();
   }
   /** The record has been worked on. */
   went(split: string, at: number): void {

@@ -109,6 +109,7 @@ function modelTimes(
     else if (step.kind === "ended") time.ended(step.split);
     else {
       time.come(step.split);
+      fire(time.watermark); // what is due at the watermark the record carries comes before it
       for (const record of derive(step)) place(record);
       time.went(step.split, step.at);
     }

@@ -170,7 +170,7 @@ class Runner {
       }
       alarm = clock.schedule(every, look);
     };
-    let alarm = clock.schedule(every, look);
+    let alarm = clock.schedule(REDRAW_EVERY, look);
     return {
       stop: () => {
         alarm.cancel();

@@ -4,8 +4,17 @@
  *
  * @module
  */
-import { Batch, type Headers, type Marker, type Origin, type RecordContext, RecordView } from "../../record.ts";
+import { MailerError } from "../../errors.ts";
+import {
+  Batch,
+  type Headers,
+  type Marker,
+  type Origin,
+  type RecordContext,
+  RecordView,
+} from "../../record.ts";
 import type { Operator, OperatorContext, Receiver } from "../../runtime/operator.ts";
+import { isTimestamp } from "../../runtime/watermarks.ts";
 
 /** What an emitted record has other than the one it comes from. */
 export interface StatelessEmitOptions {
@@ -39,8 +48,18 @@ export class ProcessOperator implements Operator {
   readonly #view: ProcessView;
   readonly #emitted = new Map<string | undefined, Emitted[]>();
 
-  constructor(private readonly fn: ProcessFunction<unknown, unknown>, private readonly context: OperatorContext) {
+  constructor(
+    private readonly fn: ProcessFunction<unknown, unknown>,
+    private readonly context: OperatorContext,
+  ) {
     this.#view = new ProcessView((tag, value, options) => {
+      const timestamp: unknown = options?.timestamp;
+      if (timestamp !== undefined && !isTimestamp(timestamp)) {
+        throw new MailerError(
+          "no_timestamp",
+          `emit: expected milliseconds since the epoch, got ${String(timestamp)}`,
+        );
+      }
       let list = this.#emitted.get(tag);
       if (list === undefined) {
         context.output(tag); // an output that nobody declared is an error at once
@@ -100,10 +119,15 @@ function handOn(out: Receiver, batch: Batch, emitted: readonly Emitted[]): void 
   const { origin } = batch;
   const changedOrigin: Origin = {
     ...origin,
-    timestamps: Float64Array.from(emitted, ({ index, options }) => options?.timestamp ?? batch.timestamp(index)),
+    timestamps: Float64Array.from(
+      emitted,
+      ({ index, options }) => options?.timestamp ?? batch.timestamp(index),
+    ),
     watermarks: Float64Array.from(emitted, ({ index }) => batch.watermark(index)),
     firstOffset: undefined,
-    offsets: batch.offset(0) === undefined ? undefined : Float64Array.from(emitted, ({ index }) => batch.offset(index)!),
+    offsets: batch.offset(0) === undefined
+      ? undefined
+      : Float64Array.from(emitted, ({ index }) => batch.offset(index)!),
     headers: emitted.map(({ index, options }) => options?.headers ?? batch.headers(index)),
     keys: emitted.map(({ index, options }) =>
       options !== undefined && "key" in options ? options.key : batch.key(index)
