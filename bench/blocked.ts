@@ -62,5 +62,15 @@ const read = handle.status().recordsIn, most = Math.max(...samples);
 const complete = seen.records === read && seen.sum === read * (read - 1) / 2;
 const rss = { before: rssBefore, least: Math.min(...samples), most };
 // deno-lint-ignore no-console -- the result is printed
-console.log(JSON.stringify({ seconds, readBefore, readWhileBlocked, rssMiB: rss, read, written: seen.records, complete }));
+console.log(
+  JSON.stringify({
+    seconds,
+    readBefore,
+    readWhileBlocked,
+    rssMiB: rss,
+    read,
+    written: seen.records,
+    complete,
+  }),
+);
 if (!complete || readWhileBlocked > 0 || most - rssBefore > 16) Deno.exit(1);

@@ -17,12 +17,15 @@ export function copyValue<T>(value: T): T {
     const copy = { ...value } as Record<string, unknown>; // own properties only, `__proto__` included
     for (const key in copy) {
       const inner = copy[key];
-      if (typeof inner === "object" && inner !== null && Object.hasOwn(copy, key)) setOwn(copy, key, copyValue(inner));
+      if (typeof inner === "object" && inner !== null && Object.hasOwn(copy, key)) {
+        setOwn(copy, key, copyValue(inner));
+      }
     }
     return copy as T;
   }
   if (
-    ArrayBuffer.isView(value) || value instanceof ArrayBuffer || value instanceof Date || value instanceof Map ||
+    ArrayBuffer.isView(value) || value instanceof ArrayBuffer || value instanceof Date ||
+    value instanceof Map ||
     value instanceof Set
   ) return structuredClone(value);
   return value;

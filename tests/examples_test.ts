@@ -38,14 +38,18 @@ async function run(...args: string[]): Promise<string> {
 
 /** Rows in any order, as values. */
 function rows(text: string): string[] {
-  return text.split("\n").filter((line) => line !== "").map((line) => JSON.stringify(sorted(JSON.parse(line)))).sort();
+  return text.split("\n").filter((line) => line !== "").map((line) =>
+    JSON.stringify(sorted(JSON.parse(line)))
+  ).sort();
 }
 
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [key, sorted(inner)] as const).sort(([a], [b]) => a < b ? -1 : 1),
+    Object.entries(value).map(([key, inner]) => [key, sorted(inner)] as const).sort(([a], [b]) =>
+      a < b ? -1 : 1
+    ),
   );
 }
 
@@ -56,7 +60,11 @@ for (const { name, script, files = {} } of EXAMPLES) {
     const stdout = await run("run", "-A", "cli.ts", "run", "--quiet", `examples/${name}.yaml`);
     assert.deepEqual(rows(stdout), rows(await expected(`${name}.stdout.ndjson`)));
     for (const [file, want] of Object.entries(files)) {
-      assert.deepEqual(rows(await Deno.readTextFile(`${root}examples/${file}`)), rows(await expected(want)), file);
+      assert.deepEqual(
+        rows(await Deno.readTextFile(`${root}examples/${file}`)),
+        rows(await expected(want)),
+        file,
+      );
     }
   });
 
@@ -67,7 +75,9 @@ for (const { name, script, files = {} } of EXAMPLES) {
 }
 
 Deno.test("the unit tests of the example workflows pass", async () => {
-  const tests = ["order-totals", "flight-delays", "earthquake-swarms"].map((name) => `examples/${name}.test.yaml`);
+  const tests = ["order-totals", "flight-delays", "earthquake-swarms"].map((name) =>
+    `examples/${name}.test.yaml`
+  );
   const stdout = await run("run", "-A", "cli.ts", "test", ...tests);
   assert.match(stdout, /\b0 failed/);
 });

@@ -33,7 +33,12 @@ interface Ran {
 }
 
 /** Runs numbers 0 … 9, each with key, header and source text, through what `build` makes of them. */
-async function runNumbers(build: (numbers: Stream<number>) => Stream<unknown>, bufferSize = 1024, sink?: Sink<unknown>): Promise<Ran> {
+async function runNumbers(
+  build: (numbers: Stream<number>) => Stream<unknown>,
+  // deno-lint-ignore default-param-last -- the buffer size comes before the rest in every call
+  bufferSize = 1024,
+  sink?: Sink<unknown>,
+): Promise<Ran> {
   const values = Array.from({ length: 10 }, (_, i) => i);
   const read: SourceRead<number> = {
     kind: "records",
@@ -42,7 +47,9 @@ async function runNumbers(build: (numbers: Stream<number>) => Stream<unknown>, b
     firstOffset: 100,
     timestamps: Float64Array.from(values, (n) => n * 1000),
     keys: values.map((n) => `k${n}`),
-    headers: values.map((n) => n === 3 ? [["h", utf8("three")], ["bytes", new Uint8Array([255])]] : undefined),
+    headers: values.map((n) =>
+      n === 3 ? [["h", utf8("three")], ["bytes", new Uint8Array([255])]] : undefined
+    ),
     texts: values.map((n) => `text ${n}`),
     position: 110,
   };
@@ -63,7 +70,9 @@ const bad = (n: number): number => {
 const GOOD = [0, 1, 2, 4, 5, 6, 8, 9];
 
 /** Every operator that hands records to user code, with an id. */
-const OPERATORS: Readonly<Record<string, (stream: Stream<number>, onError: "fail" | "drop" | "dlq") => Stream<unknown>>> = {
+const OPERATORS: Readonly<
+  Record<string, (stream: Stream<number>, onError: "fail" | "drop" | "dlq") => Stream<unknown>>
+> = {
   map: (stream, onError) => stream.map(bad, { id: "op", onError }),
   filter: (stream, onError) => stream.filter((n) => bad(n) >= 0, { id: "op", onError }),
   flatMap: (stream, onError) =>
@@ -76,38 +85,56 @@ const OPERATORS: Readonly<Record<string, (stream: Stream<number>, onError: "fail
       context.emit(n);
       bad(n);
     }, { id: "op", onError }),
-  route: (stream, onError) => stream.route([{ name: "all", when: (n) => bad(n) >= 0 }], { id: "op", onError }).all,
+  route: (stream, onError) =>
+    stream.route([{ name: "all", when: (n) => bad(n) >= 0 }], { id: "op", onError }).all,
   keyBy: (stream, onError) => stream.keyBy(bad, { id: "op", onError, partitions: 3 }),
-  "assignTimestamps": (stream, onError) => stream.assignTimestamps((n) => bad(n), undefined, { id: "op", onError }),
-  reduce: (stream, onError) => stream.keyBy((n) => n).reduce((_: number | undefined, n) => bad(n), { id: "op", onError }),
+  "assignTimestamps": (stream, onError) =>
+    stream.assignTimestamps((n) => bad(n), undefined, { id: "op", onError }),
+  reduce: (stream, onError) =>
+    stream.keyBy((n) => n).reduce((_: number | undefined, n) => bad(n), { id: "op", onError }),
   "keyed process": (stream, onError) =>
     stream.keyBy((n) => n).processKeyed<number>((n, context) => {
       context.emit(n);
       bad(n);
     }, { id: "op", onError }),
   "tumbling reduce": (stream, onError) =>
-    stream.keyBy((n) => n).window(tumbling(100)).reduce((_: number | undefined, n) => bad(n), { id: "op", onError }),
+    stream.keyBy((n) => n).window(tumbling(100)).reduce((_: number | undefined, n) => bad(n), {
+      id: "op",
+      onError,
+    }),
   "sliding reduce": (stream, onError) =>
-    stream.keyBy((n) => n).window(sliding(100, 50)).reduce((_: number | undefined, n) => bad(n), { id: "op", onError })
+    stream.keyBy((n) => n).window(sliding(100, 50)).reduce((_: number | undefined, n) => bad(n), {
+      id: "op",
+      onError,
+    })
       .keyBy((n) => n).dedupe(),
   "session reduce": (stream, onError) =>
-    stream.keyBy((n) => n).window(session(100)).reduce((_: number | undefined, n) => bad(n), { id: "op", onError }),
+    stream.keyBy((n) => n).window(session(100)).reduce((_: number | undefined, n) => bad(n), {
+      id: "op",
+      onError,
+    }),
   "count reduce": (stream, onError) =>
-    stream.keyBy((n) => n).window(countWindows(2, 1)).reduce((_: number | undefined, n) => bad(n), { id: "op", onError }),
+    stream.keyBy((n) => n).window(countWindows(2, 1)).reduce((_: number | undefined, n) => bad(n), {
+      id: "op",
+      onError,
+    }),
 };
 
 for (const [name, build] of Object.entries(OPERATORS)) {
   Deno.test(`${name}: fail, the default, ends the run and names operator and position`, async () => {
     for (const bufferSize of [1, 1024]) {
-      await assert.rejects(runNumbers((stream) => build(stream, "fail"), bufferSize), (error: RecordError) => {
-        assert.ok(error instanceof RecordError, String(error));
-        assert.equal(error.operator, "op");
-        assert.match(error.message, /^operator "op": bad [37]/);
-        assert.ok(error.cause instanceof TypeError);
-        assert.deepEqual({ ...error.position, offset: 0 }, { source: "in", split: "s", offset: 0 });
-        assert.ok([103, 107].includes(error.position.offset!));
-        return true;
-      });
+      await assert.rejects(
+        runNumbers((stream) => build(stream, "fail"), bufferSize),
+        (error: RecordError) => {
+          assert.ok(error instanceof RecordError, String(error));
+          assert.equal(error.operator, "op");
+          assert.match(error.message, /^operator "op": bad [37]/);
+          assert.ok(error.cause instanceof TypeError);
+          assert.deepEqual({ ...error.position, offset: 0 }, { source: "in", split: "s", offset: 0 });
+          assert.ok([103, 107].includes(error.position.offset!));
+          return true;
+        },
+      );
     }
   });
 
@@ -140,17 +167,28 @@ for (const [name, build] of Object.entries(OPERATORS)) {
 }
 
 Deno.test("a dead letter has the source's text while the value stands for one such record, else the value at the failing operator", async () => {
-  const direct = await runNumbers((stream) => stream.map((n) => n + 0.5).map((n) => bad(n - 0.5), { onError: "dlq" }));
+  const direct = await runNumbers((stream) =>
+    stream.map((n) => n + 0.5).map((n) => bad(n - 0.5), { onError: "dlq" })
+  );
   assert.deepEqual(direct.letters.map(({ value }) => value), ["text 3", "text 7"]);
   assert.deepEqual(direct.letters.map(({ key }) => key), ["k3", "k7"]);
-  const derived = await runNumbers((stream) => stream.flatMap((n) => [n * 10]).map((n) => bad(n / 10), { onError: "dlq" }));
+  const derived = await runNumbers((stream) =>
+    stream.flatMap((n) => [n * 10]).map((n) => bad(n / 10), { onError: "dlq" })
+  );
   assert.deepEqual(derived.letters.map(({ value }) => value), ["30", "70"]);
 });
 
 Deno.test("a window's result that cannot be made fails as a row: the operator is named, the policy holds", async () => {
   const build = (onError: "fail" | "drop" | "dlq") => (stream: Stream<number>) =>
-    stream.keyBy((n) => n % 5).window(tumbling(1000)).process((elements) => elements.map(({ value }) => bad(value)), { id: "op", onError });
-  await assert.rejects(runNumbers(build("fail")), { name: "RecordError", operator: "op", message: /operator "op": bad/ });
+    stream.keyBy((n) => n % 5).window(tumbling(1000)).process(
+      (elements) => elements.map(({ value }) => bad(value)),
+      { id: "op", onError },
+    );
+  await assert.rejects(runNumbers(build("fail")), {
+    name: "RecordError",
+    operator: "op",
+    message: /operator "op": bad/,
+  });
   const dropped = await runNumbers(build("drop"));
   assert.deepEqual((dropped.values as number[]).toSorted(), GOOD);
   assert.deepEqual(dropped.handle.status().dropped, [{ operator: "op", reason: "error", count: 2 }]);
@@ -172,7 +210,10 @@ Deno.test("an aggregate that cannot be merged fails the rows it is in, and no ot
     .aggregate({ max: max("v") }, { onError: "drop", id: "op" }).toSink(out.sink);
   const handle = env.start();
   await handle.done;
-  assert.deepEqual(out.records.map(({ value, window }) => [window!.start, value.max]), [[-10, 1], [10, "y"], [20, "z"], [30, "z"]]);
+  assert.deepEqual(out.records.map(({ value, window }) => [window!.start, value.max]), [[-10, 1], [10, "y"], [
+    20,
+    "z",
+  ], [30, "z"]]);
   assert.deepEqual(handle.status().dropped, [{ operator: "op", reason: "error", count: 1 }]);
 });
 
@@ -185,7 +226,9 @@ Deno.test("an operator's policy does not swallow the error of one behind it", as
   await assert.rejects(runNumbers(many), { name: "RecordError", operator: "behind" });
   const late = (stream: Stream<number>) =>
     stream.map((n) => 9 - n).assignTimestamps((n) => n * 1000).keyBy(() => 0).window(tumbling(1000))
-      .aggregate({ count: count() }, { onError: "drop" }).sideOutput<number>("late").map(bad, { id: "behind" });
+      .aggregate({ count: count() }, { onError: "drop" }).sideOutput<number>("late").map(bad, {
+        id: "behind",
+      });
   await assert.rejects(runNumbers(late), { name: "RecordError", operator: "behind" });
 });
 
@@ -212,9 +255,18 @@ Deno.test("a source: records that cannot be decoded go by its policy, in their p
     env.fromSource(readsOf(reads), { id: "in", onError }).toSink(out.sink);
     const handle = env.start();
     await handle.done;
-    return { values: out.values, letters: dead.values, status: handle.status(), offsets: out.records.map(({ offset }) => offset) };
+    return {
+      values: out.values,
+      letters: dead.values,
+      status: handle.status(),
+      offsets: out.records.map(({ offset }) => offset),
+    };
   };
-  await assert.rejects(run("fail"), { name: "RecordError", operator: "in", message: /not JSON \(record from in\/s at offset 10\)/ });
+  await assert.rejects(run("fail"), {
+    name: "RecordError",
+    operator: "in",
+    message: /not JSON \(record from in\/s at offset 10\)/,
+  });
   const dropped = await run("drop");
   assert.deepEqual(dropped.values, [0, 1, 2]);
   assert.deepEqual(dropped.offsets, [9, 12, 13]);
@@ -222,43 +274,83 @@ Deno.test("a source: records that cannot be decoded go by its policy, in their p
   assert.equal(dropped.status.recordsIn, 7);
   const dead = await run("dlq");
   assert.deepEqual(dead.values, [0, 1, 2]);
-  assert.deepEqual(dead.letters.map(({ offset, value, key, timestamp, operator }) => [offset, value, key, timestamp, operator]), [
-    [10, "broken 10", "k", null, "in"],
-    [11, { base64: "/wA=" }, "k", null, "in"],
-    [14, "broken 14", "k", null, "in"],
-    [15, "broken 15", "k", null, "in"],
-  ]);
+  assert.deepEqual(
+    dead.letters.map((
+      { offset, value, key, timestamp, operator },
+    ) => [offset, value, key, timestamp, operator]),
+    [
+      [10, "broken 10", "k", null, "in"],
+      [11, { base64: "/wA=" }, "k", null, "in"],
+      [14, "broken 14", "k", null, "in"],
+      [15, "broken 15", "k", null, "in"],
+    ],
+  );
 });
 
 Deno.test("a source: a record without a time goes by its policy; null, NaN, a text and a Date are no times, the limits are", async () => {
-  const times: readonly unknown[] = [null, NaN, undefined, "5", new Date(5), 8.64e15 + 1, Infinity, -8.64e15, 8.64e15, 0];
+  const times: readonly unknown[] = [
+    null,
+    NaN,
+    undefined,
+    "5",
+    new Date(5),
+    8.64e15 + 1,
+    Infinity,
+    -8.64e15,
+    8.64e15,
+    0,
+  ];
   const env = createEnv(), out = collectingSink<number>(), dead = collectingSink<DeadLetter>();
   env.withDeadLetters(dead.sink as Sink);
-  env.fromSource(readsOf<number>([{ kind: "records", split: "s", values: times.map((_, i) => i), firstOffset: 0, position: 1 }]), {
-    timestamp: (i) => times[i] as number,
-    onError: "dlq",
-  }).toSink(out.sink);
+  env.fromSource(
+    readsOf<number>([{
+      kind: "records",
+      split: "s",
+      values: times.map((_, i) => i),
+      firstOffset: 0,
+      position: 1,
+    }]),
+    {
+      timestamp: (i) => times[i] as number,
+      onError: "dlq",
+    },
+  ).toSink(out.sink);
   const handle = env.start();
   await handle.done;
   assert.deepEqual(out.values, [7, 8, 9]);
   assert.deepEqual(out.records.map(({ timestamp }) => timestamp), [-8.64e15, 8.64e15, 0]);
-  assert.deepEqual(dead.values.map(({ offset, timestamp, error }) => [offset, timestamp, error.code]), [0, 1, 2, 3, 4, 5, 6].map((i) => [i, null, "no_timestamp"]));
+  assert.deepEqual(
+    dead.values.map(({ offset, timestamp, error }) => [offset, timestamp, error.code]),
+    [0, 1, 2, 3, 4, 5, 6].map((i) => [i, null, "no_timestamp"]),
+  );
 });
 
 Deno.test("a source's own timestamps are checked as well", async () => {
   const env = createEnv(), out = collectingSink<number>();
   env.fromSource(
-    readsOf<number>([{ kind: "records", split: "s", values: [0, 1, 2], timestamps: Float64Array.of(5, NaN, 7), firstOffset: 0, position: 3 }]),
+    readsOf<number>([{
+      kind: "records",
+      split: "s",
+      values: [0, 1, 2],
+      timestamps: Float64Array.of(5, NaN, 7),
+      firstOffset: 0,
+      position: 3,
+    }]),
     { id: "in", onError: "drop" },
   ).toSink(out.sink);
   const handle = env.start();
   await handle.done;
-  assert.deepEqual(out.records.map(({ value, offset, timestamp }) => [value, offset, timestamp]), [[0, 0, 5], [2, 2, 7]]);
+  assert.deepEqual(out.records.map(({ value, offset, timestamp }) => [value, offset, timestamp]), [
+    [0, 0, 5],
+    [2, 2, 7],
+  ]);
   assert.deepEqual(handle.status().dropped, [{ operator: "in", reason: "error", count: 1 }]);
 });
 
 /** A sink that refuses odd numbers one by one, and fails its first `failures` writes as a whole. */
-function pickySink(failures = 0): { readonly sink: Sink<number>; readonly written: number[]; readonly writes: () => number } {
+function pickySink(
+  failures = 0,
+): { readonly sink: Sink<number>; readonly written: number[]; readonly writes: () => number } {
   const written: number[] = [];
   let writes = 0;
   return {
@@ -282,10 +374,18 @@ function pickySink(failures = 0): { readonly sink: Sink<number>; readonly writte
   };
 }
 
-async function runSink(options: { readonly onError?: "fail" | "drop" | "dlq"; readonly attempts?: number; readonly failures?: number }) {
+async function runSink(
+  options: {
+    readonly onError?: "fail" | "drop" | "dlq";
+    readonly attempts?: number;
+    readonly failures?: number;
+  },
+) {
   const clock = new VirtualClock(), picky = pickySink(options.failures), dead = collectingSink<DeadLetter>();
   const env = createEnv().withClock(clock).withDeadLetters(dead.sink as Sink);
-  env.fromSource(readsOf<number>([{ kind: "records", split: "s", values: [0, 1, 2, 3, 4], firstOffset: 0, position: 5 }])).toSink(picky.sink, {
+  env.fromSource(
+    readsOf<number>([{ kind: "records", split: "s", values: [0, 1, 2, 3, 4], firstOffset: 0, position: 5 }]),
+  ).toSink(picky.sink, {
     id: "out",
     ...(options.onError === undefined ? {} : { onError: options.onError }),
     ...(options.attempts === undefined ? {} : { retry: { attempts: options.attempts, delay: "1s" } }),
@@ -298,8 +398,15 @@ async function runSink(options: { readonly onError?: "fail" | "drop" | "dlq"; re
 
 Deno.test("a sink: records it refuses go by its policy", async () => {
   const failed = await runSink({});
-  await assert.rejects(failed.handle.done, { name: "RecordError", operator: "out", message: /1 is odd .* at offset 1/ });
-  assert.match(await failed.metrics(), /mailer_record_errors_total\{operator="out",pipeline="pipeline"\} 1\n/);
+  await assert.rejects(failed.handle.done, {
+    name: "RecordError",
+    operator: "out",
+    message: /1 is odd .* at offset 1/,
+  });
+  assert.match(
+    await failed.metrics(),
+    /mailer_record_errors_total\{operator="out",pipeline="pipeline"\} 1\n/,
+  );
   const dropped = await runSink({ onError: "drop" });
   await dropped.handle.done;
   assert.deepEqual(dropped.picky.written, [0, 2, 4]);
@@ -346,14 +453,17 @@ Deno.test("D5: a dead-letter sink that fails ends the run", async () => {
       close() {},
     }),
   });
-  env.fromSource(scriptedSource<number>([{ do: "records", values: [3] }]).source).map(bad, { onError: "dlq" }).toSink(collectingSink<number>().sink);
+  env.fromSource(scriptedSource<number>([{ do: "records", values: [3] }]).source).map(bad, { onError: "dlq" })
+    .toSink(collectingSink<number>().sink);
   await assert.rejects(env.execute(), { message: 'sink "dlq": disk full' });
 });
 
 Deno.test("dead letters of every part meet in one sink, and their number is known", async () => {
   const env = createEnv(), dead = collectingSink<DeadLetter>(), picky = pickySink();
   env.withDeadLetters(dead.sink as Sink, { id: "graveyard" });
-  env.fromSource(scriptedSource<number>([{ do: "records", values: [1, 2, 3, 4, 5, 6, 7] }, { do: "end" }]).source)
+  env.fromSource(
+    scriptedSource<number>([{ do: "records", values: [1, 2, 3, 4, 5, 6, 7] }, { do: "end" }]).source,
+  )
     .map(bad, { onError: "dlq", id: "m" })
     .keyBy((n) => n === 6 ? undefined : n, { onError: "dlq", id: "k", partitions: 4 })
     .reduce((_: number | undefined, n) => {
@@ -371,7 +481,10 @@ Deno.test("dead letters of every part meet in one sink, and their number is know
 });
 
 Deno.test("an operator with retries tries a record again after the delay, those behind it wait, then its policy applies", async () => {
-  const clock = new VirtualClock(), calls: number[] = [], out = collectingSink<number>(), dead = collectingSink<DeadLetter>();
+  const clock = new VirtualClock(),
+    calls: number[] = [],
+    out = collectingSink<number>(),
+    dead = collectingSink<DeadLetter>();
   const env = createEnv().withClock(clock).withDeadLetters(dead.sink as Sink);
   const flaky = (n: unknown) => {
     calls.push(n as number);
@@ -379,7 +492,10 @@ Deno.test("an operator with retries tries a record again after the delay, those 
     if ((n === 1 && tries < 3) || n === 2) throw new Error(`try ${tries}`);
     return (n as number) * 10;
   };
-  const numbers = env.fromSource(scriptedSource<number>([{ do: "records", values: [0, 1, 2, 3], timestamps: [0, 1, 2, 3] }, { do: "end" }]).source);
+  const numbers = env.fromSource(
+    scriptedSource<number>([{ do: "records", values: [0, 1, 2, 3], timestamps: [0, 1, 2, 3] }, { do: "end" }])
+      .source,
+  );
   const node = numbers.scope.graph.add<AsyncNode>({
     kind: "async",
     id: "flaky",
@@ -388,7 +504,8 @@ Deno.test("an operator with retries tries a record again after the delay, those 
     onError: "dlq",
     config: {},
     userCode: true,
-    create: (context) => new RetryOperator((inner) => new MapOperator(flaky, inner), { attempts: 3, delay: 1000 }, context),
+    create: (context) =>
+      new RetryOperator((inner) => new MapOperator(flaky, inner), { attempts: 3, delay: 1000 }, context),
   });
   new Stream<number>(numbers.scope, { node, output: undefined }).toSink(out.sink);
   const handle = env.start();
@@ -401,6 +518,9 @@ Deno.test("an operator with retries tries a record again after the delay, those 
   await clock.advance("2s");
   await handle.done;
   assert.deepEqual(out.values, [0, 10, 30]);
-  assert.deepEqual(dead.values.map(({ operator, offset, error }) => [operator, offset, error.message]), [["flaky", 2, "try 3"]]);
+  assert.deepEqual(dead.values.map(({ operator, offset, error }) => [operator, offset, error.message]), [[
+    "flaky",
+    2,
+    "try 3",
+  ]]);
 });
-

@@ -15,7 +15,11 @@ type Calls = string[];
 function loggingSink(
   name: string,
   calls: Calls,
-  { hangs, fails, heedsAbort = true }: { readonly hangs?: string; readonly fails?: string; readonly heedsAbort?: boolean } = {},
+  { hangs, fails, heedsAbort = true }: {
+    readonly hangs?: string;
+    readonly fails?: string;
+    readonly heedsAbort?: boolean;
+  } = {},
 ): Sink<number> {
   let underWay = 0;
   return {
@@ -38,13 +42,21 @@ function loggingSink(
         }
       };
       await call("open");
-      return { write: () => call("write"), flush: () => call("flush"), close: (outcome) => call(`close ${outcome}`) };
+      return {
+        write: () => call("write"),
+        flush: () => call("flush"),
+        close: (outcome) => call(`close ${outcome}`),
+      };
     },
   };
 }
 
 /** A source that writes down opening and closing. Its reads are those of `read`. */
-function loggingSource(name: string, calls: Calls, read: () => SourceRead<number> | Promise<SourceRead<number>>): Source<number> {
+function loggingSource(
+  name: string,
+  calls: Calls,
+  read: () => SourceRead<number> | Promise<SourceRead<number>>,
+): Source<number> {
   return {
     type: "logging",
     describe: () => ({}),
@@ -58,10 +70,18 @@ function loggingSource(name: string, calls: Calls, read: () => SourceRead<number
     },
   };
 }
-const records = (...values: number[]): SourceRead<number> => ({ kind: "records", split: "0", values, position: 0 });
+const records = (...values: number[]): SourceRead<number> => ({
+  kind: "records",
+  split: "0",
+  values,
+  position: 0,
+});
 const never = () => new Promise<never>(() => {});
 /** Reads given one after the other, then `last` for ever. */
-function inTurn(reads: readonly SourceRead<number>[], last: () => SourceRead<number> | Promise<SourceRead<number>>) {
+function inTurn(
+  reads: readonly SourceRead<number>[],
+  last: () => SourceRead<number> | Promise<SourceRead<number>>,
+) {
   let at = 0;
   return () => reads[at++] ?? last();
 }
@@ -109,7 +129,9 @@ const BREAKS: readonly [string, (env: Env, calls: Calls) => void, RegExp][] = [
     }).toSink(loggingSink("b", calls));
   }, /^no such file$/],
   ["a read", (env, calls) => {
-    env.fromSource(loggingSource("in", calls, inTurn([records(1)], () => Promise.reject(new Error("broker gone")))))
+    env.fromSource(
+      loggingSource("in", calls, inTurn([records(1)], () => Promise.reject(new Error("broker gone")))),
+    )
       .toSink(loggingSink("a", calls));
   }, /^broker gone$/],
   ["a read that throws", (env, calls) => {
@@ -123,24 +145,37 @@ const BREAKS: readonly [string, (env: Env, calls: Calls) => void, RegExp][] = [
     }, { id: "bad" }).toSink(loggingSink("a", calls));
   }, /^operator "bad": boom/],
   ["a window at the end", (env, calls) => {
-    env.fromSource(loggingSource("in", calls, inTurn([records(1)], endOf))).keyBy((n) => n).window(tumbling(10)).process<number>(() => {
+    env.fromSource(loggingSource("in", calls, inTurn([records(1)], endOf))).keyBy((n) => n).window(
+      tumbling(10),
+    ).process<number>(() => {
       throw new Error("boom");
     }, { id: "bad" }).toSink(loggingSink("a", calls));
   }, /^operator "bad": boom/],
   ["a write", (env, calls) => {
-    env.fromSource(loggingSource("in", calls, inTurn([records(1)], never))).toSink(loggingSink("a", calls, { fails: "write" }), { id: "a" });
+    env.fromSource(loggingSource("in", calls, inTurn([records(1)], never))).toSink(
+      loggingSink("a", calls, { fails: "write" }),
+      { id: "a" },
+    );
   }, /^sink "a": a cannot write$/],
   ["a flush", (env, calls) => {
-    env.fromSource(loggingSource("in", calls, endOf)).toSink(loggingSink("a", calls, { fails: "flush" }), { id: "a" });
+    env.fromSource(loggingSource("in", calls, endOf)).toSink(loggingSink("a", calls, { fails: "flush" }), {
+      id: "a",
+    });
   }, /^sink "a": a cannot flush$/],
   ["a split that was never announced", (env, calls) => {
-    env.fromSource(loggingSource("in", calls, () => ({ kind: "empty", split: "x" })), { id: "in" }).toSink(loggingSink("a", calls));
+    env.fromSource(loggingSource("in", calls, () => ({ kind: "empty", split: "x" })), { id: "in" }).toSink(
+      loggingSink("a", calls),
+    );
   }, /^source "in" read from split "x", which it never announced$/],
   ["a split announced twice", (env, calls) => {
-    env.fromSource(loggingSource("in", calls, () => ({ kind: "added", splits: ["0"] })), { id: "in" }).toSink(loggingSink("a", calls));
+    env.fromSource(loggingSource("in", calls, () => ({ kind: "added", splits: ["0"] })), { id: "in" }).toSink(
+      loggingSink("a", calls),
+    );
   }, /^source "in" announced split "0" twice$/],
   ["records after a split's end", (env, calls) => {
-    env.fromSource(loggingSource("in", calls, inTurn([{ kind: "ended", split: "0" }], () => records(1))), { id: "in" })
+    env.fromSource(loggingSource("in", calls, inTurn([{ kind: "ended", split: "0" }], () => records(1))), {
+      id: "in",
+    })
       .toSink(loggingSink("a", calls));
   }, /^source "in" read from split "0" after it had ended$/],
 ];
@@ -170,11 +205,17 @@ Deno.test("an error while closing is the run's, and the others are closed all th
     numbers.toSink(loggingSink("b", calls));
   });
   await assert.rejects(handle.done, { message: "a cannot close done" });
-  assert.deepEqual(calls.filter((call) => call.includes("close")).toSorted(), ["a.close done", "b.close done", "in.close"]);
+  assert.deepEqual(calls.filter((call) => call.includes("close")).toSorted(), [
+    "a.close done",
+    "b.close done",
+    "in.close",
+  ]);
 });
 
 Deno.test("L3: a stop reads no more, drains what was read, and flushes; L4: it closes no window", async () => {
-  const clock = new VirtualClock(), all = collectingSink<number>(), windows = collectingSink<{ count: number }>();
+  const clock = new VirtualClock(),
+    all = collectingSink<number>(),
+    windows = collectingSink<{ count: number }>();
   const script = scriptedSource<number>([
     { do: "records", values: [1, 2, 3], timestamps: [1, 2, 3] },
     { do: "records", values: [50], timestamps: [50] },
@@ -203,7 +244,9 @@ Deno.test("L3: a stop reads no more, drains what was read, and flushes; L4: it c
 Deno.test("L4: the end of the input closes windows", async () => {
   const windows = collectingSink<{ count: number }>();
   const { handle } = start((env) => {
-    env.fromSource(scriptedSource<number>([{ do: "records", values: [1], timestamps: [1] }, { do: "end" }]).source)
+    env.fromSource(
+      scriptedSource<number>([{ do: "records", values: [1], timestamps: [1] }, { do: "end" }]).source,
+    )
       .keyBy(() => 0).window(tumbling(10)).aggregate({ count: count() }).toSink(windows.sink);
   });
   await handle.done;
@@ -213,7 +256,9 @@ Deno.test("L4: the end of the input closes windows", async () => {
 Deno.test("L4: behind a union windows close when all inputs have ended, and not when one was stopped", async () => {
   for (const ends of [true, false]) {
     const windows = collectingSink<{ count: number }>();
-    const [first, second] = [0, 1].map(() => scriptedSource<number>([{ do: "records", values: [1], timestamps: [1] }]));
+    const [first, second] = [0, 1].map(() =>
+      scriptedSource<number>([{ do: "records", values: [1], timestamps: [1] }])
+    );
     const { handle } = start((env) => {
       env.fromSource(first!.source).union(env.fromSource(second!.source))
         .keyBy(() => 0).window(tumbling(10)).aggregate({ count: count() }).toSink(windows.sink);
@@ -237,22 +282,53 @@ Deno.test("a source that has ended holds nobody behind a union back", async () =
   first!.add({ do: "records", values: [1], timestamps: [1] }, { do: "end" });
   second!.add({ do: "records", values: [2, 50], timestamps: [2, 50] });
   await settle();
-  assert.deepEqual(windows.values, [{ count: 2 }], "the window of 1 and 2 has closed, though the first source said no more");
+  assert.deepEqual(
+    windows.values,
+    [{ count: 2 }],
+    "the window of 1 and 2 has closed, though the first source said no more",
+  );
   await handle.stop();
 });
 
-const STUCK: readonly [string, (numbers: Stream<number>, calls: Calls, heedsAbort: boolean) => void, string[]][] = [
-  ["a write", (numbers, calls, heedsAbort) => numbers.toSink(loggingSink("a", calls, { hangs: "write", heedsAbort }), { id: "stuck" }), ["stuck"]],
-  ["a flush", (numbers, calls, heedsAbort) => numbers.toSink(loggingSink("a", calls, { hangs: "flush", heedsAbort }), { id: "stuck" }), ["stuck"]],
-  ["a close", (numbers, calls, heedsAbort) => numbers.toSink(loggingSink("a", calls, { hangs: "close done", heedsAbort }), { id: "stuck" }), ["stuck"]],
-  ["a rate limiter", (numbers, calls) => numbers.throttle(1, { per: "1h", id: "slow" }).toSink(loggingSink("a", calls)), ["slow", "sink"]],
+const STUCK: readonly [
+  string,
+  (numbers: Stream<number>, calls: Calls, heedsAbort: boolean) => void,
+  string[],
+][] = [
+  [
+    "a write",
+    (numbers, calls, heedsAbort) =>
+      numbers.toSink(loggingSink("a", calls, { hangs: "write", heedsAbort }), { id: "stuck" }),
+    ["stuck"],
+  ],
+  [
+    "a flush",
+    (numbers, calls, heedsAbort) =>
+      numbers.toSink(loggingSink("a", calls, { hangs: "flush", heedsAbort }), { id: "stuck" }),
+    ["stuck"],
+  ],
+  [
+    "a close",
+    (numbers, calls, heedsAbort) =>
+      numbers.toSink(loggingSink("a", calls, { hangs: "close done", heedsAbort }), { id: "stuck" }),
+    ["stuck"],
+  ],
+  [
+    "a rate limiter",
+    (numbers, calls) => numbers.throttle(1, { per: "1h", id: "slow" }).toSink(loggingSink("a", calls)),
+    ["slow", "sink"],
+  ],
 ];
 for (const [name, build, names] of STUCK) {
   for (const heedsAbort of [true, false]) {
     Deno.test(`D1: draining that ends in ${name} that hangs is given up after the timeout, named (heeds abort: ${heedsAbort})`, async () => {
       const calls: Calls = [];
       const { handle, clock } = start((env) => {
-        build(env.fromSource(scriptedSource<number>([{ do: "records", values: [1, 2, 3] }]).source), calls, heedsAbort);
+        build(
+          env.fromSource(scriptedSource<number>([{ do: "records", values: [1, 2, 3] }]).source),
+          calls,
+          heedsAbort,
+        );
       });
       await settle();
       handle.stop();
@@ -308,7 +384,9 @@ Deno.test("a stop while a sink is being opened names it when time is up, and clo
 Deno.test("a second stop changes nothing; an abort ends at once with its reason", async () => {
   const calls: Calls = [];
   const { handle, clock } = start((env) => {
-    env.fromSource(loggingSource("in", calls, inTurn([records(1)], never))).toSink(loggingSink("a", calls, { hangs: "write" }));
+    env.fromSource(loggingSource("in", calls, inTurn([records(1)], never))).toSink(
+      loggingSink("a", calls, { hangs: "write" }),
+    );
   });
   await settle();
   handle.stop();
@@ -357,7 +435,9 @@ Deno.test("D2: a signal handed to execute stops the run, which is no error", asy
   controller.abort();
   await run;
   assert.deepEqual([out.values, out.closed], [[1, 2], 1]);
-  await assert.rejects(env.execute({ signal: AbortSignal.abort(new Error("before it began")) }), { message: "before it began" });
+  await assert.rejects(env.execute({ signal: AbortSignal.abort(new Error("before it began")) }), {
+    message: "before it began",
+  });
 });
 
 Deno.test("a pipeline that runs cannot be started again; one that is over can", async () => {
@@ -384,12 +464,16 @@ Deno.test("a blocked sink pauses the source within the buffers; nothing is dropp
         const values = Array.from({ length: batch }, (_, i) => read + i).filter((n) => n < total);
         read += values.length;
         return records(...values);
-      })).map((n) => n).keyBy((n) => n % 10, { partitions: 3 }).reduce((_: number | undefined, n) => n).toSink(out.sink);
+      })).map((n) => n).keyBy((n) => n % 10, { partitions: 3 }).reduce((_: number | undefined, n) => n)
+        .toSink(out.sink);
     }, clock);
     await settle();
     const edges = 3, held = read;
     // What an edge holds, one chunk more, and the one in hand of each task in front of and behind it.
-    assert.ok(held <= edges * (bufferSize + 2 * batch) + 2 * batch, `${held} records read with buffers of ${bufferSize}`);
+    assert.ok(
+      held <= edges * (bufferSize + 2 * batch) + 2 * batch,
+      `${held} records read with buffers of ${bufferSize}`,
+    );
     await settle();
     assert.equal(read, held, "it stays paused");
     out.unblock();
@@ -403,7 +487,8 @@ Deno.test("O2: a batch is never held back to fill it: a single record goes all t
   const out = collectingSink<number>(), script = scriptedSource<number>();
   const { handle } = start((env) => {
     env.withBufferSize(1024);
-    env.fromSource(script.source).map((n) => n).keyBy((n) => n).reduce((_: number | undefined, n) => n).toSink(out.sink);
+    env.fromSource(script.source).map((n) => n).keyBy((n) => n).reduce((_: number | undefined, n) => n)
+      .toSink(out.sink);
   });
   for (const n of [1, 2, 3]) {
     script.add({ do: "records", values: [n] });
@@ -416,7 +501,10 @@ Deno.test("O2: a batch is never held back to fill it: a single record goes all t
 /** Says `end` when it has read for ever and a day; until then it never waits. */
 const tireless = (limit: number) => {
   let reads = 0;
-  return { read: (): SourceRead<number> => ++reads > limit ? { kind: "end" } : records(reads), reads: () => reads };
+  return {
+    read: (): SourceRead<number> => ++reads > limit ? { kind: "end" } : records(reads),
+    reads: () => reads,
+  };
 };
 
 Deno.test("a source that never waits does not keep timers and signals from their turn, by a clock that stands still either", async () => {
@@ -424,7 +512,9 @@ Deno.test("a source that never waits does not keep timers and signals from their
   for (const clock of [undefined, stillClock]) {
     const source = tireless(20_000_000), env = createEnv();
     if (clock !== undefined) env.withClock(clock);
-    env.fromSource(loggingSource("in", [], source.read)).filter(() => false).toSink(collectingSink<number>().sink);
+    env.fromSource(loggingSource("in", [], source.read)).filter(() => false).toSink(
+      collectingSink<number>().sink,
+    );
     const controller = new AbortController();
     const run = env.execute({ signal: controller.signal });
     const timer = Promise.withResolvers<void>();
@@ -438,11 +528,15 @@ Deno.test("a source that never waits does not keep timers and signals from their
 });
 
 Deno.test("an input without splits, without records, or with empty reads ends like any other", async () => {
-  const reads: SourceRead<number>[][] = [[], [records()], [{ kind: "empty", split: "0" }, records(), { kind: "ended", split: "0" }]];
+  const reads: SourceRead<number>[][] = [[], [records()], [{ kind: "empty", split: "0" }, records(), {
+    kind: "ended",
+    split: "0",
+  }]];
   for (const list of reads) {
     const out = collectingSink<{ count: number }>();
     const { handle } = start((env) => {
-      env.fromSource(loggingSource("in", [], inTurn(list, endOf))).keyBy((n) => n).window(tumbling(10)).aggregate({ count: count() })
+      env.fromSource(loggingSource("in", [], inTurn(list, endOf))).keyBy((n) => n).window(tumbling(10))
+        .aggregate({ count: count() })
         .toSink(out.sink);
     });
     await handle.done;
@@ -450,7 +544,11 @@ Deno.test("an input without splits, without records, or with empty reads ends li
   }
   const bare = collectingSink<number>();
   const { handle } = start((env) => {
-    env.fromSource<number>({ type: "bare", describe: () => ({}), open: () => ({ splits: [], read: endOf, close() {} }) }).toSink(bare.sink);
+    env.fromSource<number>({
+      type: "bare",
+      describe: () => ({}),
+      open: () => ({ splits: [], read: endOf, close() {} }),
+    }).toSink(bare.sink);
   });
   await handle.done;
   assert.equal(bare.closed, 1);

@@ -20,7 +20,10 @@ function seriesOf(text: string): Map<string, number> {
 Deno.test("records in, out, errors, drops and dead letters are counted by operator", async () => {
   const env = createEnv({ name: "m" }), out = collectingSink<number>();
   env.withDeadLetters(collectingSink<unknown>().sink);
-  env.fromSource(scriptedSource<number>([{ do: "records", values: [0, 1, 2, 3, 4, 5] }, { do: "end" }]).source, { id: "in" })
+  env.fromSource(
+    scriptedSource<number>([{ do: "records", values: [0, 1, 2, 3, 4, 5] }, { do: "end" }]).source,
+    { id: "in" },
+  )
     .flatMap((n) => n === 0 ? [] : [n, n], { id: "twice" })
     .map((n) => {
       if (n === 3) throw new Error("three");
@@ -51,13 +54,23 @@ Deno.test("records in, out, errors, drops and dead letters are counted by operat
     'mailer_records_out_total{operator="dlq",type="collect"}': 2,
   };
   for (const [name, value] of Object.entries(expect)) assert.equal(got.get(name), value, name);
-  assert.equal(got.has('mailer_records_dropped_total{operator="f",reason="error"}'), false, "a dead letter is not dropped");
+  assert.equal(
+    got.has('mailer_records_dropped_total{operator="f",reason="error"}'),
+    false,
+    "a dead letter is not dropped",
+  );
 });
 
 Deno.test("partitions of one operator are one operator", async () => {
   const env = createEnv(), out = collectingSink<unknown>();
-  env.fromSource(scriptedSource<number>([{ do: "records", values: Array.from({ length: 100 }, (_, i) => i) }, { do: "end" }]).source)
-    .keyBy((n) => n, { partitions: 16, id: "by" }).aggregate({ count: count() }, { id: "a" }).toSink(out.sink);
+  env.fromSource(
+    scriptedSource<number>([{ do: "records", values: Array.from({ length: 100 }, (_, i) => i) }, {
+      do: "end",
+    }]).source,
+  )
+    .keyBy((n) => n, { partitions: 16, id: "by" }).aggregate({ count: count() }, { id: "a" }).toSink(
+      out.sink,
+    );
   await env.execute();
   const got = seriesOf(await env.metrics());
   assert.equal(got.get('mailer_records_in_total{operator="by",type="keyBy"}'), 100);
@@ -69,9 +82,13 @@ Deno.test("splits: offset, watermark and idleness; edges: what waits, and for ho
   const clock = new VirtualClock(), out = collectingSink<number>();
   const script = scriptedSource<number>([], { splits: ["a", "b"] });
   const env = createEnv().withClock(clock).withBufferSize(2);
-  env.fromSource(script.source, { id: "in", watermarks: boundedOutOfOrderness(500, { idleTimeout: "10s" }) }).toSink(out.sink, { id: "out" });
+  env.fromSource(script.source, { id: "in", watermarks: boundedOutOfOrderness(500, { idleTimeout: "10s" }) })
+    .toSink(out.sink, { id: "out" });
   const handle = env.start();
-  script.add({ do: "records", values: [1, 2, 3], timestamps: [1000, 5000, 3000], split: "a" }, { do: "empty", split: "b" });
+  script.add({ do: "records", values: [1, 2, 3], timestamps: [1000, 5000, 3000], split: "a" }, {
+    do: "empty",
+    split: "b",
+  });
   await settle();
   await clock.advance("10s");
   script.add({ do: "empty", split: "b" });
@@ -126,7 +143,9 @@ Deno.test("two pipelines in one process do not mix", async () => {
   const texts = [];
   for (const name of ["one", "two"]) {
     const env = createEnv({ name });
-    env.fromSource(scriptedSource<number>([{ do: "records", values: [1] }, { do: "end" }]).source).toSink(collectingSink<number>().sink);
+    env.fromSource(scriptedSource<number>([{ do: "records", values: [1] }, { do: "end" }]).source).toSink(
+      collectingSink<number>().sink,
+    );
     await env.execute();
     texts.push(await env.metrics());
   }

@@ -4,7 +4,15 @@ import { parseJson, stringifyJson } from "../lib/json.ts";
 import { boundedOutOfOrderness, monotonic, noWatermarks } from "../lib/runtime/watermarks.ts";
 import { createEnv } from "../lib/stream/env.ts";
 import type { Stream } from "../lib/stream/stream.ts";
-import { collectingSink, type Harness, harness, type HarnessOptions, scriptedSource, settle, VirtualClock } from "../lib/testing/mod.ts";
+import {
+  collectingSink,
+  type Harness,
+  harness,
+  type HarnessOptions,
+  scriptedSource,
+  settle,
+  VirtualClock,
+} from "../lib/testing/mod.ts";
 import { count as countWindows, session, sliding, tumbling, type WindowAssigner } from "../lib/window/mod.ts";
 
 interface Event {
@@ -18,14 +26,22 @@ interface Row {
 const event = (n: number, key = "k"): Event => ({ key, n });
 
 /** Counts and sums per key and window, by hand. */
-function counted(windows: WindowAssigner, options: HarnessOptions<Event> & { readonly late?: boolean; readonly partitions?: number } = {}): Promise<Harness<Event, Row>> {
+function counted(
+  windows: WindowAssigner,
+  options: HarnessOptions<Event> & { readonly late?: boolean; readonly partitions?: number } = {},
+): Promise<Harness<Event, Row>> {
   const { late, partitions = 2, ...rest } = options;
   return harness<Event, Row>(
-    (stream) => stream.keyBy(({ key }) => key, { partitions }).window(windows).aggregate({ count: count(), sum: sum("n") }, { id: "w" }),
+    (stream) =>
+      stream.keyBy(({ key }) => key, { partitions }).window(windows).aggregate({
+        count: count(),
+        sum: sum("n"),
+      }, { id: "w" }),
     { ...rest, ...(late ? { sides: ["late"] } : {}) },
   );
 }
-const windowsOf = (h: Harness<Event, Row>) => h.records.map(({ window, value }) => [window!.start, window!.end, value.count]);
+const windowsOf = (h: Harness<Event, Row>) =>
+  h.records.map(({ window, value }) => [window!.start, window!.end, value.count]);
 
 const IDLE = boundedOutOfOrderness(0, { idleTimeout: "10s" });
 
@@ -54,7 +70,8 @@ Deno.test("W1: time spent waiting for room downstream does not count as idle, an
   const handle = env.start();
   await settle();
   out.block();
-  const at = (split: string, timestamp: number, n: number) => script.add({ do: "records", values: [event(n)], timestamps: [timestamp], split });
+  const at = (split: string, timestamp: number, n: number) =>
+    script.add({ do: "records", values: [event(n)], timestamps: [timestamp], split });
   at("a", 5, 1);
   at("b", 5, 2);
   for (let t = 15; t < 200; t += 10) at("b", t, 1);
@@ -103,7 +120,10 @@ Deno.test("W3: splits that appear while running hold the watermark from then on"
   const clock = new VirtualClock(), out = collectingSink<Row>();
   const script = scriptedSource<Event>([], { splits: ["a"] });
   const env = createEnv().withClock(clock);
-  env.fromSource(script.source).keyBy(({ key }) => key).window(tumbling(10)).aggregate({ count: count(), sum: sum("n") }).toSink(out.sink);
+  env.fromSource(script.source).keyBy(({ key }) => key).window(tumbling(10)).aggregate({
+    count: count(),
+    sum: sum("n"),
+  }).toSink(out.sink);
   const handle = env.start();
   const at = async (split: string, timestamp: number) => {
     script.add({ do: "records", values: [event(1)], timestamps: [timestamp], split });
@@ -127,12 +147,23 @@ Deno.test("W2: all splits ended is not the end: windows stay open, a split that 
   const clock = new VirtualClock(), out = collectingSink<Row>();
   const script = scriptedSource<Event>([], { splits: ["a"] });
   const env = createEnv().withClock(clock);
-  env.fromSource(script.source).keyBy(({ key }) => key).window(tumbling(10)).aggregate({ count: count(), sum: sum("n") }).toSink(out.sink);
+  env.fromSource(script.source).keyBy(({ key }) => key).window(tumbling(10)).aggregate({
+    count: count(),
+    sum: sum("n"),
+  }).toSink(out.sink);
   const handle = env.start();
-  script.add({ do: "records", values: [event(1)], timestamps: [5], split: "a" }, { do: "endSplit", split: "a" });
+  script.add({ do: "records", values: [event(1)], timestamps: [5], split: "a" }, {
+    do: "endSplit",
+    split: "a",
+  });
   await settle();
   assert.deepEqual(out.values, []);
-  script.add({ do: "addSplits", splits: ["b"] }, { do: "records", values: [event(2)], timestamps: [6], split: "b" }, { do: "end" });
+  script.add({ do: "addSplits", splits: ["b"] }, {
+    do: "records",
+    values: [event(2)],
+    timestamps: [6],
+    split: "b",
+  }, { do: "end" });
   await handle.done;
   assert.deepEqual(out.values, [{ count: 2, sum: 3 }]);
   assert.deepEqual(handle.status().dropped, []);
@@ -181,7 +212,9 @@ Deno.test("W6: a single split whose read waits longer than the timeout is idle a
   const clock = new VirtualClock();
   const [quiet, busy] = [scriptedSource<Event>(), scriptedSource<Event>()];
   const env = createEnv().withClock(clock), out = collectingSink<Row>();
-  env.fromSource(quiet.source, { watermarks: IDLE }).union(env.fromSource(busy.source)).keyBy(({ key }) => key)
+  env.fromSource(quiet.source, { watermarks: IDLE }).union(env.fromSource(busy.source)).keyBy(({ key }) =>
+    key
+  )
     .window(tumbling(10)).aggregate({ count: count(), sum: sum("n") }).toSink(out.sink);
   const handle = env.start();
   busy.add({ do: "records", values: [event(1), event(2)], timestamps: [5, 15] });
@@ -215,10 +248,16 @@ Deno.test("W9: a backfill gives the same windows at any speed: only the stream's
   const fast = collectingSink<Row>();
   const env = createEnv().withClock(new VirtualClock());
   const script = scriptedSource<Event>([
-    { do: "records", values: input.map(({ n }) => event(n, `k${n % 3}`)), timestamps: input.map(({ at }) => at) },
+    {
+      do: "records",
+      values: input.map(({ n }) => event(n, `k${n % 3}`)),
+      timestamps: input.map(({ at }) => at),
+    },
     { do: "end" },
   ]);
-  env.fromSource(script.source, { watermarks: boundedOutOfOrderness(15) }).keyBy(({ key }) => key).window(tumbling(50))
+  env.fromSource(script.source, { watermarks: boundedOutOfOrderness(15) }).keyBy(({ key }) => key).window(
+    tumbling(50),
+  )
     .aggregate({ count: count(), sum: sum("n") }).toSink(fast.sink);
   await env.execute();
   const rows = (records: typeof fast.records) =>
@@ -244,7 +283,10 @@ Deno.test("W12: a record at the watermark is not late; a window [s, e) is comple
 
 Deno.test("W12: with allowed lateness a record is taken while W < e + lateness, and late at W = e + lateness", async () => {
   const h = await harness<Event, Row>((stream) =>
-    stream.keyBy(({ key }) => key).window(tumbling(10)).allowedLateness(5).aggregate({ count: count(), sum: sum("n") }, { id: "w" })
+    stream.keyBy(({ key }) => key).window(tumbling(10)).allowedLateness(5).aggregate({
+      count: count(),
+      sum: sum("n"),
+    }, { id: "w" })
   );
   await h.push(event(1), { timestamp: 5 });
   await h.watermark(14);
@@ -274,7 +316,9 @@ Deno.test("L1: late records are counted by operator, with the furthest one was b
   let metrics!: () => Promise<string>;
   const h = await harness<Event, Row>((stream, env) => {
     metrics = () => env.metrics();
-    return stream.keyBy(({ key }) => key).window(tumbling(10)).aggregate({ count: count(), sum: sum("n") }, { id: "w" });
+    return stream.keyBy(({ key }) => key).window(tumbling(10)).aggregate({ count: count(), sum: sum("n") }, {
+      id: "w",
+    });
   });
   await h.watermark(5000);
   for (const at of [4995, 3005, 4985]) await h.push(event(1), { timestamp: at });
@@ -307,8 +351,11 @@ Deno.test("S7: count windows let go of what they have given: state stays small o
   const h = await harness<readonly number[], { count: number }>((stream, env) => {
     metrics = () => env.metrics();
     const numbers = stream.flatMap((list) => list);
-    numbers.keyBy((n) => n % 7).window(countWindows(10, 3)).aggregate({ count: count() }, { id: "sliding" }).toSink(collectingSink<unknown>().sink);
-    return numbers.keyBy((n) => n % 7).window(countWindows(10)).aggregate({ count: count() }, { id: "tumbling" });
+    numbers.keyBy((n) => n % 7).window(countWindows(10, 3)).aggregate({ count: count() }, { id: "sliding" })
+      .toSink(collectingSink<unknown>().sink);
+    return numbers.keyBy((n) => n % 7).window(countWindows(10)).aggregate({ count: count() }, {
+      id: "tumbling",
+    });
   });
   for (let i = 0; i < 20; i++) await h.push(Array.from({ length: 700 }, (_, n) => i * 700 + n));
   assert.equal(h.output.length, 1400);
@@ -320,19 +367,35 @@ Deno.test("S7: count windows let go of what they have given: state stays small o
 
 Deno.test("S11: a session out of order starts at its earliest record and ends a gap after its latest", async () => {
   const h = await harness<Event, { first: unknown; last: unknown; from: unknown; to: unknown }>((stream) =>
-    stream.map((value, { timestamp }) => ({ ...value, at: timestamp })).keyBy(({ key }) => key).window(session(100))
+    stream.map((value, { timestamp }) => ({ ...value, at: timestamp })).keyBy(({ key }) => key).window(
+      session(100),
+    )
       .aggregate({ first: first("n"), last: last("n"), from: min("at"), to: max("at") })
   );
-  for (const [n, at] of [[1, 150], [2, 90], [3, 210], [4, 30]] as const) await h.push(event(n), { timestamp: at });
+  for (const [n, at] of [[1, 150], [2, 90], [3, 210], [4, 30]] as const) {
+    await h.push(event(n), { timestamp: at });
+  }
   await h.end();
   assert.deepEqual(h.output, [{ first: 4, last: 3, from: 30, to: 210 }]);
-  assert.deepEqual(h.records.map(({ window, timestamp }) => [window!.start, window!.end, timestamp]), [[30, 310, 309]]);
+  assert.deepEqual(h.records.map(({ window, timestamp }) => [window!.start, window!.end, timestamp]), [[
+    30,
+    310,
+    309,
+  ]]);
 });
 
 Deno.test("S12: windows are described in words that say what is absolute and what rolls", () => {
   const env = createEnv();
   const stream = env.fromSource(scriptedSource<Event>().source).keyBy(({ key }) => key);
-  for (const windows of [tumbling("5m", { offset: "30s" }), sliding("1h", "5m"), session("30m"), countWindows(10, 5), tumbling("1d", { timezone: "Europe/Berlin" })]) {
+  for (
+    const windows of [
+      tumbling("5m", { offset: "30s" }),
+      sliding("1h", "5m"),
+      session("30m"),
+      countWindows(10, 5),
+      tumbling("1d", { timezone: "Europe/Berlin" }),
+    ]
+  ) {
     stream.window(windows).aggregate({ count: count() }).toSink(collectingSink<unknown>().sink);
   }
   const text = env.explain();
@@ -352,26 +415,49 @@ async function calendar(windows: WindowAssigner, from: string, to: string): Prom
   const start = Date.parse(from), hours = (Date.parse(to) - start) / 3_600_000;
   const times = Array.from({ length: hours }, (_, i) => start + i * 3_600_000);
   const out = collectingSink<{ count: number }>(), env = createEnv().withBufferSize(7);
-  env.fromSource(scriptedSource<number>([{ do: "records", values: times, timestamps: times }, { do: "end" }]).source)
+  env.fromSource(
+    scriptedSource<number>([{ do: "records", values: times, timestamps: times }, { do: "end" }]).source,
+  )
     .keyBy(() => "all").window(windows).aggregate({ count: count() }).toSink(out.sink);
   await env.execute();
   return out.records.map(({ window, value }) => [new Date(window!.start).toISOString(), value.count]);
 }
 
 Deno.test("Z1: days, weeks and months are those of the time zone asked for", async () => {
-  assert.deepEqual(await calendar(tumbling("1d", { timezone: "America/New_York" }), "2026-01-15T03:00:00Z", "2026-01-16T07:00:00Z"), [
-    ["2026-01-14T05:00:00.000Z", 2],
-    ["2026-01-15T05:00:00.000Z", 24],
-    ["2026-01-16T05:00:00.000Z", 2],
-  ]);
-  assert.deepEqual(await calendar(tumbling("1w", { timezone: "Asia/Tokyo" }), "2026-01-04T12:00:00Z", "2026-01-04T18:00:00Z"), [
-    ["2025-12-28T15:00:00.000Z", 3], // Monday 2025-12-29 in Tokyo
-    ["2026-01-04T15:00:00.000Z", 3],
-  ]);
-  assert.deepEqual(await calendar(tumbling("1mo", { timezone: "Europe/Berlin" }), "2026-01-31T21:00:00Z", "2026-02-01T01:00:00Z"), [
-    ["2025-12-31T23:00:00.000Z", 2],
-    ["2026-01-31T23:00:00.000Z", 2],
-  ]);
+  assert.deepEqual(
+    await calendar(
+      tumbling("1d", { timezone: "America/New_York" }),
+      "2026-01-15T03:00:00Z",
+      "2026-01-16T07:00:00Z",
+    ),
+    [
+      ["2026-01-14T05:00:00.000Z", 2],
+      ["2026-01-15T05:00:00.000Z", 24],
+      ["2026-01-16T05:00:00.000Z", 2],
+    ],
+  );
+  assert.deepEqual(
+    await calendar(
+      tumbling("1w", { timezone: "Asia/Tokyo" }),
+      "2026-01-04T12:00:00Z",
+      "2026-01-04T18:00:00Z",
+    ),
+    [
+      ["2025-12-28T15:00:00.000Z", 3], // Monday 2025-12-29 in Tokyo
+      ["2026-01-04T15:00:00.000Z", 3],
+    ],
+  );
+  assert.deepEqual(
+    await calendar(
+      tumbling("1mo", { timezone: "Europe/Berlin" }),
+      "2026-01-31T21:00:00Z",
+      "2026-02-01T01:00:00Z",
+    ),
+    [
+      ["2025-12-31T23:00:00.000Z", 2],
+      ["2026-01-31T23:00:00.000Z", 2],
+    ],
+  );
 });
 
 Deno.test("Z3: days advance by the calendar: the spring day has 23 hours, the autumn day 25, and the days behind them start at midnight", async () => {
@@ -389,19 +475,33 @@ Deno.test("Z3: days advance by the calendar: the spring day has 23 hours, the au
 });
 
 Deno.test("Z4: half-hour zones, and an offset of local wall time that stays at nine o'clock over the change", async () => {
-  assert.deepEqual(await calendar(tumbling("1d", { timezone: "Asia/Kolkata" }), "2026-05-01T17:30:00Z", "2026-05-01T20:30:00Z"), [
-    ["2026-04-30T18:30:00.000Z", 1],
-    ["2026-05-01T18:30:00.000Z", 2],
-  ]);
+  assert.deepEqual(
+    await calendar(
+      tumbling("1d", { timezone: "Asia/Kolkata" }),
+      "2026-05-01T17:30:00Z",
+      "2026-05-01T20:30:00Z",
+    ),
+    [
+      ["2026-04-30T18:30:00.000Z", 1],
+      ["2026-05-01T18:30:00.000Z", 2],
+    ],
+  );
   const nine = tumbling("1d", { timezone: "Europe/Berlin", offset: "9h" });
-  assert.deepEqual((await calendar(nine, "2026-03-28T08:00:00Z", "2026-03-30T07:00:00Z")).map(([start]) => start), [
-    "2026-03-28T08:00:00.000Z",
-    "2026-03-29T07:00:00.000Z",
-  ]);
+  assert.deepEqual(
+    (await calendar(nine, "2026-03-28T08:00:00Z", "2026-03-30T07:00:00Z")).map(([start]) => start),
+    [
+      "2026-03-28T08:00:00.000Z",
+      "2026-03-29T07:00:00.000Z",
+    ],
+  );
 });
 
 Deno.test("Z6: windows below a day are fixed lengths on the axis of time, over a fold as well", async () => {
-  const rows = await calendar(tumbling("2h", { timezone: "Europe/Berlin" }), "2026-10-24T20:00:00Z", "2026-10-25T06:00:00Z");
+  const rows = await calendar(
+    tumbling("2h", { timezone: "Europe/Berlin" }),
+    "2026-10-24T20:00:00Z",
+    "2026-10-25T06:00:00Z",
+  );
   assert.deepEqual(rows.map(([, count]) => count), [2, 2, 2, 2, 2]);
   assert.equal(new Set(rows.map(([start]) => start)).size, 5);
 });
@@ -417,30 +517,46 @@ Deno.test("N2: whole numbers as keys keep all their digits, and are never writte
   const texts = ["228000000000000000", "9007199254740993", "1e3", "-0", "12345678901234567890123"];
   const values = texts.map((text) => parseJson(`{"id":${text}}`) as { id: unknown });
   const out = collectingSink<{ count: number }>(), env = createEnv();
-  env.fromSource(scriptedSource<{ id: unknown }>([{ do: "records", values: [...values, ...values.slice(0, 2)] }, { do: "end" }]).source)
+  env.fromSource(
+    scriptedSource<{ id: unknown }>([{ do: "records", values: [...values, ...values.slice(0, 2)] }, {
+      do: "end",
+    }]).source,
+  )
     .keyBy(({ id }) => id).window(countWindows(5)).aggregate({ count: count() }).toSink(out.sink);
   await env.execute();
   const keys = new Map(out.records.map(({ key, value }) => [stringifyJson(key), value.count]));
-  assert.deepEqual(new Map([...keys].toSorted()), new Map(Object.entries({
-    "228000000000000000": 2,
-    "9007199254740993": 2,
-    [stringifyJson(values[2]!.id)]: 1,
-    [stringifyJson(values[3]!.id)]: 1,
-    "12345678901234567890123": 1,
-  }).toSorted()));
+  assert.deepEqual(
+    new Map([...keys].toSorted()),
+    new Map(
+      Object.entries({
+        "228000000000000000": 2,
+        "9007199254740993": 2,
+        [stringifyJson(values[2]!.id)]: 1,
+        [stringifyJson(values[3]!.id)]: 1,
+        "12345678901234567890123": 1,
+      }).toSorted(),
+    ),
+  );
   for (const key of keys.keys()) if (key !== stringifyJson(values[2]!.id)) assert.doesNotMatch(key, /e/i);
 });
 
 Deno.test("M1: no key, offset or value becomes a label, and no operator has more than 40 series", async () => {
   const env = createEnv({ name: "m1" });
   const script = scriptedSource<Event>([
-    { do: "records", values: Array.from({ length: 500 }, (_, n) => event(n, `secret-${n}`)), timestamps: Array.from({ length: 500 }, (_, n) => (n * 7919) % 1000) },
+    {
+      do: "records",
+      values: Array.from({ length: 500 }, (_, n) => event(n, `secret-${n}`)),
+      timestamps: Array.from({ length: 500 }, (_, n) => (n * 7919) % 1000),
+    },
     { do: "end" },
   ], { splits: ["0", "1", "2", "3"] });
   const numbers = env.fromSource(script.source, { id: "in" });
   env.withDeadLetters(collectingSink<unknown>().sink);
   const keyed = numbers.keyBy(({ key }) => key, { id: "by", partitions: 32 });
-  keyed.window(tumbling(10)).aggregate({ count: count() }, { id: "w", onError: "dlq" }).toSink(collectingSink<unknown>().sink, { id: "rows" });
+  keyed.window(tumbling(10)).aggregate({ count: count() }, { id: "w", onError: "dlq" }).toSink(
+    collectingSink<unknown>().sink,
+    { id: "rows" },
+  );
   keyed.dedupe({ ttl: 5, id: "d" }).toSink(collectingSink<unknown>().sink, { id: "first" });
   const { a } = numbers.route([{ name: "a", when: ({ n }) => n % 2 === 0 }], { id: "r" });
   a.sample(0.5, { id: "s" }).toSink(collectingSink<unknown>().sink, { id: "sampled" });
@@ -449,19 +565,32 @@ Deno.test("M1: no key, offset or value becomes a label, and no operator has more
   const series = new Map<string, number>();
   for (const line of lines) {
     assert.doesNotMatch(line, /secret/);
-    const labels = line.slice(line.indexOf("{") + 1, line.indexOf("}")).split(",").map((label) => label.split("=")[0]);
-    for (const label of labels) assert.ok(["operator", "type", "reason", "stage", "edge", "source", "split", "pipeline"].includes(label!), line);
+    const labels = line.slice(line.indexOf("{") + 1, line.indexOf("}")).split(",").map((label) =>
+      label.split("=")[0]
+    );
+    for (const label of labels) {
+      assert.ok(
+        ["operator", "type", "reason", "stage", "edge", "source", "split", "pipeline"].includes(label!),
+        line,
+      );
+    }
     const owner = /(?:operator|source)="([^"]*)"/.exec(line)?.[1] ?? "the pipeline";
     series.set(owner, (series.get(owner) ?? 0) + 1);
   }
-  for (const [owner, count] of series) if (owner !== "the pipeline") assert.ok(count <= 40, `${owner} has ${count} series`);
+  for (const [owner, count] of series) {
+    if (owner !== "the pipeline") assert.ok(count <= 40, `${owner} has ${count} series`);
+  }
   assert.ok(lines.length < 200, `${lines.length} series`);
 });
 
 Deno.test("Y8: every record is written, or dropped for a reason that is counted", async () => {
   const env = createEnv(), out = collectingSink<unknown>();
   const values = Array.from({ length: 300 }, (_, n) => event(n, `k${n % 20}`));
-  const script = scriptedSource<Event>([{ do: "records", values, timestamps: values.map(({ n }) => (n * 37) % 200) }, { do: "end" }]);
+  const script = scriptedSource<Event>([{
+    do: "records",
+    values,
+    timestamps: values.map(({ n }) => (n * 37) % 200),
+  }, { do: "end" }]);
   const { kept } = (env.fromSource(script.source, { id: "in" }) as Stream<Event>)
     .map((value) => {
       if (value.n % 50 === 7) throw new Error("bad");
@@ -476,7 +605,10 @@ Deno.test("Y8: every record is written, or dropped for a reason that is counted"
   const handle = env.start();
   await handle.done;
   const dropped = handle.status().dropped;
-  assert.deepEqual(new Set(dropped.map(({ operator, reason }) => `${operator} ${reason}`)), new Set(["m error", "s sampled", "r unrouted", "by error", "d duplicate", "w late"]));
+  assert.deepEqual(
+    new Set(dropped.map(({ operator, reason }) => `${operator} ${reason}`)),
+    new Set(["m error", "s sampled", "r unrouted", "by error", "d duplicate", "w late"]),
+  );
   const lost = dropped.reduce((total, { count }) => total + count, 0);
   const written = (out.values as number[]).reduce((total, count) => total + count, 0);
   assert.equal(written + lost, 300);
@@ -489,7 +621,9 @@ Deno.test("records read without timestamps have the time of reading; a strategy 
   const seen: number[] = [];
   const numbers = env.fromSource(script.source, { watermarks: noWatermarks() });
   numbers.toSink(out.sink);
-  numbers.keyBy((n) => n).processKeyed<number>((_, context) => void seen.push(context.watermark)).toSink(collectingSink<number>().sink);
+  numbers.keyBy((n) => n).processKeyed<number>((_, context) => void seen.push(context.watermark)).toSink(
+    collectingSink<number>().sink,
+  );
   const handle = env.start();
   script.add({ do: "records", values: [1, 2] });
   await settle();

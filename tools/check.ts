@@ -1,3 +1,4 @@
+// deno-lint-ignore-file no-console -- it reports on the terminal
 /**
  * Everything that can be said of the code without running it: types, lint, form, documentation, publishability.
  *

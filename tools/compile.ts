@@ -1,3 +1,4 @@
+// deno-lint-ignore-file no-console -- it reports on the terminal
 /**
  * Makes the single binary, `dist/mailer`, and tries it on the examples.
  *
@@ -35,7 +36,10 @@ function fail(what: string, output: string): never {
 async function smoke(program: readonly string[]): Promise<void> {
   const run = async (...args: string[]): Promise<string> => {
     const [command, ...first] = program;
-    const { success, stdout, stderr } = await new Deno.Command(command!, { args: [...first, ...args], cwd: root }).output();
+    const { success, stdout, stderr } = await new Deno.Command(command!, {
+      args: [...first, ...args],
+      cwd: root,
+    }).output();
     if (!success) fail(`${program.join(" ")} ${args.join(" ")}`, new TextDecoder().decode(stderr));
     return new TextDecoder().decode(stdout);
   };
@@ -56,7 +60,11 @@ if (compiled.success) {
   console.log(`ok     ${binary}: compiled and run`);
 } else {
   console.log("the runtime that deno compile puts into a binary cannot be fetched here; what it said:");
-  console.log(compiled.output.split("\n").filter((line) => line.includes("error")).map((line) => `  ${line}`).join("\n"));
+  console.log(
+    compiled.output.split("\n").filter((line) => line.includes("error")).map((line) => `  ${line}`).join(
+      "\n",
+    ),
+  );
   const embedded = await deno(COMPILE, { DENORT_BIN: Deno.execPath() });
   if (!embedded.success) fail("the program cannot be embedded", embedded.output);
   await Deno.remove(binary).catch((error) => {
@@ -65,5 +73,7 @@ if (compiled.success) {
   const bundled = await deno(["bundle", "--minify", "--output", bundle, "cli.ts"]);
   if (!bundled.success) fail("the program cannot be bundled", bundled.output);
   await smoke([Deno.execPath(), "run", "-A", "--unstable-kv", bundle]);
-  console.log("ok     everything embeds, and the bundle passes the same trials; the binary itself was not run");
+  console.log(
+    "ok     everything embeds, and the bundle passes the same trials; the binary itself was not run",
+  );
 }

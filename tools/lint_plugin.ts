@@ -33,7 +33,9 @@ const plugin: Deno.lint.Plugin = {
           });
         return {
           CallExpression(node) {
-            if (node.callee.type === "Identifier" && TIMERS.has(node.callee.name)) report(node, node.callee.name);
+            if (node.callee.type === "Identifier" && TIMERS.has(node.callee.name)) {
+              report(node, node.callee.name);
+            }
           },
           MemberExpression(node) {
             if (node.object.type !== "Identifier" || node.property.type !== "Identifier") return;
@@ -41,7 +43,8 @@ const plugin: Deno.lint.Plugin = {
             report(node, `${node.object.name}.${node.property.name}`);
           },
           NewExpression(node) {
-            const now = node.callee.type === "Identifier" && node.callee.name === "Date" && node.arguments.length === 0;
+            const now = node.callee.type === "Identifier" && node.callee.name === "Date" &&
+              node.arguments.length === 0;
             if (now) report(node, "new Date()");
           },
         };

@@ -28,21 +28,46 @@ export class PipelineMetrics {
     this.#counter("mailer_records_in_total", "Records an operator was given", ["operator", "type"], (set) => {
       for (const o of operators()) set({ operator: o.id, type: o.type }, o.recordsIn);
     });
-    this.#counter("mailer_records_out_total", "Records an operator handed on", ["operator", "type"], (set) => {
-      for (const o of operators()) set({ operator: o.id, type: o.type }, o.recordsOut);
-    });
-    this.#counter("mailer_record_errors_total", "Records an operator could not handle", ["operator"], (set) => {
-      for (const o of operators()) set({ operator: o.id }, o.errors);
-    });
-    this.#counter("mailer_dead_letters_total", "Records sent to the dead-letter sink", ["operator"], (set) => {
-      for (const o of operators()) set({ operator: o.id }, o.deadLetters);
-    });
-    this.#counter("mailer_records_dropped_total", "Records left out on purpose", ["operator", "reason"], (set) => {
-      for (const o of operators()) for (const [reason, n] of o.dropped) set({ operator: o.id, reason }, n);
-    });
+    this.#counter(
+      "mailer_records_out_total",
+      "Records an operator handed on",
+      ["operator", "type"],
+      (set) => {
+        for (const o of operators()) set({ operator: o.id, type: o.type }, o.recordsOut);
+      },
+    );
+    this.#counter(
+      "mailer_record_errors_total",
+      "Records an operator could not handle",
+      ["operator"],
+      (set) => {
+        for (const o of operators()) set({ operator: o.id }, o.errors);
+      },
+    );
+    this.#counter(
+      "mailer_dead_letters_total",
+      "Records sent to the dead-letter sink",
+      ["operator"],
+      (set) => {
+        for (const o of operators()) set({ operator: o.id }, o.deadLetters);
+      },
+    );
+    this.#counter(
+      "mailer_records_dropped_total",
+      "Records left out on purpose",
+      ["operator", "reason"],
+      (set) => {
+        for (const o of operators()) for (const [reason, n] of o.dropped) set({ operator: o.id, reason }, n);
+      },
+    );
     this.#gauge("mailer_state_entries", "Keys, or keys and windows, held in state", ["operator"], (set) => {
       for (const o of operators()) {
-        if (o.gauges.length > 0) set({ operator: o.id }, o.gauges.reduce((sum, g) => sum + g.stateEntries, 0));
+        if (o.gauges.length > 0) {
+          set(
+            { operator: o.id },
+            o.gauges.reduce((sum, g) => sum + g.stateEntries, 0),
+          );
+        }
       }
     });
     this.#gauge("mailer_timers", "Timers that have not fired", ["operator"], (set) => {
@@ -50,13 +75,24 @@ export class PipelineMetrics {
         if (o.gauges.length > 0) set({ operator: o.id }, o.gauges.reduce((sum, g) => sum + g.timers, 0));
       }
     });
-    this.#gauge("mailer_max_lateness_seconds", "Furthest a record was behind when it was too late", ["operator"], (set) => {
+    this.#gauge("mailer_max_lateness_seconds", "Furthest a record was behind when it was too late", [
+      "operator",
+    ], (set) => {
       for (const o of operators()) {
-        if (o.gauges.length > 0) set({ operator: o.id }, Math.max(...o.gauges.map((g) => g.maxLateness)) / 1000);
+        if (o.gauges.length > 0) {
+          set(
+            { operator: o.id },
+            Math.max(...o.gauges.map((g) => g.maxLateness)) / 1000,
+          );
+        }
       }
     });
     for (const part of ["busy", "blocked", "idle"] as const) {
-      const help = { busy: "Time at work", blocked: "Time waiting for room downstream", idle: "Time waiting for input" }[part];
+      const help = {
+        busy: "Time at work",
+        blocked: "Time waiting for room downstream",
+        idle: "Time waiting for input",
+      }[part];
       this.#counter(`mailer_${part}_seconds_total`, help, ["operator", "stage"], (set) => {
         const times = new Map(stages().map((stage) => [stage.stage, stage[part] / 1000]));
         for (const o of operators()) set({ operator: o.id, stage: o.stage }, times.get(o.stage) ?? 0);
@@ -68,17 +104,29 @@ export class PipelineMetrics {
     this.#gauge("mailer_edge_capacity_records", "Records an edge holds", ["edge"], (set) => {
       for (const e of edges()) set({ edge: e.name }, e.capacity);
     });
-    this.#counter("mailer_edge_send_blocked_seconds_total", "Time writers waited for an edge", ["edge"], (set) => {
-      for (const e of edges()) set({ edge: e.name }, e.sendBlockedMs / 1000);
-    });
+    this.#counter(
+      "mailer_edge_send_blocked_seconds_total",
+      "Time writers waited for an edge",
+      ["edge"],
+      (set) => {
+        for (const e of edges()) set({ edge: e.name }, e.sendBlockedMs / 1000);
+      },
+    );
     this.#gauge("mailer_split_offset", "Offset of the last record read", ["source", "split"], (set) => {
-      for (const s of splits()) if (s.offset !== undefined) set({ source: s.source, split: s.split }, s.offset);
-    });
-    this.#gauge("mailer_split_watermark_seconds", "Watermark of a split, epoch seconds", ["source", "split"], (set) => {
       for (const s of splits()) {
-        if (Number.isFinite(s.watermark)) set({ source: s.source, split: s.split }, s.watermark / 1000);
+        if (s.offset !== undefined) set({ source: s.source, split: s.split }, s.offset);
       }
     });
+    this.#gauge(
+      "mailer_split_watermark_seconds",
+      "Watermark of a split, epoch seconds",
+      ["source", "split"],
+      (set) => {
+        for (const s of splits()) {
+          if (Number.isFinite(s.watermark)) set({ source: s.source, split: s.split }, s.watermark / 1000);
+        }
+      },
+    );
     this.#gauge("mailer_split_idle", "1 while a split is idle", ["source", "split"], (set) => {
       for (const s of splits()) set({ source: s.source, split: s.split }, s.idle ? 1 : 0);
     });

@@ -42,7 +42,8 @@ export class AssignTimestampsOperator implements Operator {
     const watermarks = new Float64Array(count);
     own.eventTime.stamp(values, timestamps, watermarks);
     // The columns go back to the rows they belong to: other rows of the origin are not in the batch.
-    const rowTimes = new Float64Array(origin.timestamps.length), rowMarks = new Float64Array(origin.timestamps.length);
+    const rowTimes = new Float64Array(origin.timestamps.length),
+      rowMarks = new Float64Array(origin.timestamps.length);
     for (let i = 0; i < count; i++) {
       rowTimes[stamped.row(i)] = timestamps[i]!;
       rowMarks[stamped.row(i)] = watermarks[i]!;
@@ -86,7 +87,10 @@ export class AssignTimestampsOperator implements Operator {
       try {
         const timestamp: unknown = this.timestampOf(values[i], view);
         if (!isTimestamp(timestamp)) {
-          throw new MailerError("no_timestamp", `expected milliseconds since the epoch, got ${String(timestamp)}`);
+          throw new MailerError(
+            "no_timestamp",
+            `expected milliseconds since the epoch, got ${String(timestamp)}`,
+          );
         }
         timestamps[i] = timestamp;
       } catch (error) {

@@ -28,7 +28,9 @@ function operator(inputGroups: readonly number[]) {
   const said = () =>
     out.splice(0).map((item) =>
       item instanceof Batch
-        ? `batch ${item.origin.channel.name} ${item.values} after ${Array.from(item.values, (_, i) => item.watermark(i))}`
+        ? `batch ${item.origin.channel.name} ${item.values} after ${
+          Array.from(item.values, (_, i) => item.watermark(i))
+        }`
         : item.kind === "open"
         ? `open ${item.group}: ${item.channels.map(({ name }) => name)}`
         : item.kind === "end"
@@ -64,7 +66,12 @@ Deno.test("its group opens when all groups in front have: until then a slow inpu
   op.batch(batch(LEFT, [5]));
   op.marker({ kind: "open", group: 1, channels: [RIGHT] });
   op.marker({ kind: "open", group: 1, channels: [{ group: 1, name: "r2" }] }); // a split that comes later
-  assert.deepEqual(said(), ["batch op/l 5 after -Infinity", "watermark op/l 5", "open 9: op/l,op/r", "open 9: op/r2"]);
+  assert.deepEqual(said(), [
+    "batch op/l 5 after -Infinity",
+    "watermark op/l 5",
+    "open 9: op/l,op/r",
+    "open 9: op/r2",
+  ]);
 });
 
 Deno.test("records get the watermark that held before them; watermarks from in front are not passed on", () => {

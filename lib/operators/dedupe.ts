@@ -43,7 +43,9 @@ export class DedupeOperator implements Operator {
     }
     this.context.dropped("duplicate", batch.length - passed.length);
     this.context.gauges.stateEntries = last.size;
-    this.context.output().batch(passed.length === batch.length ? batch : selectRecords(batch, batch.values, passed));
+    this.context.output().batch(
+      passed.length === batch.length ? batch : selectRecords(batch, batch.values, passed),
+    );
   }
 
   marker(marker: Marker): void {

@@ -12,7 +12,14 @@
  *
  * @module
  */
-import { Batch, type Marker, type Origin, type RecordContext, RecordView, type Watermark } from "../record.ts";
+import {
+  Batch,
+  type Marker,
+  type Origin,
+  type RecordContext,
+  RecordView,
+  type Watermark,
+} from "../record.ts";
 import type { TimeDomain } from "../window/assigner.ts";
 import { WatermarkGate } from "../runtime/gate.ts";
 import type { Operator, OperatorContext, Receiver } from "../runtime/operator.ts";

@@ -16,7 +16,10 @@ export class FilterOperator implements Operator {
   ) {}
 
   batch(batch: Batch): void {
-    const { values, rows, keys } = batch, view = this.#view, predicate = this.predicate, length = values.length;
+    const { values, rows, keys } = batch,
+      view = this.#view,
+      predicate = this.predicate,
+      length = values.length;
     const kept = new Int32Array(length);
     let count = 0;
     view.batch = batch;

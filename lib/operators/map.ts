@@ -32,7 +32,9 @@ export class MapOperator implements Operator {
         (failed ??= []).push(i);
       }
     }
-    this.context.output().batch(failed === undefined ? batch.withValues(mapped) : leaveOut(batch, mapped, failed));
+    this.context.output().batch(
+      failed === undefined ? batch.withValues(mapped) : leaveOut(batch, mapped, failed),
+    );
   }
   marker(marker: Marker): void {
     this.context.output().marker(marker);

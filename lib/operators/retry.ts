@@ -20,7 +20,11 @@ export class RetryOperator implements AsyncOperator {
   #made: Batch[] = [];
   #error: { readonly thrown: unknown } | undefined;
 
-  constructor(create: OperatorFactory, private readonly retry: RetryPolicy, private readonly context: AsyncContext) {
+  constructor(
+    create: OperatorFactory,
+    private readonly retry: RetryPolicy,
+    private readonly context: AsyncContext,
+  ) {
     const inner: OperatorContext = {
       id: context.id,
       partition: 0,

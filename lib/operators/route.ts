@@ -26,7 +26,9 @@ export class RouteOperator implements Operator {
   batch(batch: Batch): void {
     const { routes, context } = this, view = this.#view;
     const taken = new Map<string, number[]>();
-    const names = this.fallback === undefined ? routes.map((r) => r.name) : [...routes.map((r) => r.name), this.fallback];
+    const names = this.fallback === undefined
+      ? routes.map((r) => r.name)
+      : [...routes.map((r) => r.name), this.fallback];
     for (const name of names) taken.set(name, []);
     let unrouted = 0;
     view.batch = batch;

@@ -22,7 +22,9 @@ export class SampleOperator implements Operator {
 
   batch(batch: Batch): void {
     const kept: number[] = [];
-    for (let i = 0; i < batch.length; i++) if (scramble(this.#count++, this.seed) < this.#threshold) kept.push(i);
+    for (let i = 0; i < batch.length; i++) {
+      if (scramble(this.#count++, this.seed) < this.#threshold) kept.push(i);
+    }
     this.context.dropped("sampled", batch.length - kept.length);
     if (kept.length > 0) this.context.output().batch(selectRecords(batch, batch.values, kept));
   }

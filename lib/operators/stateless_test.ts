@@ -3,7 +3,14 @@ import { createEnv } from "../stream/env.ts";
 import type { Stream } from "../stream/stream.ts";
 import { count } from "../aggregate/mod.ts";
 import { boundedOutOfOrderness, monotonic } from "../runtime/watermarks.ts";
-import { collectingSink, harness, scriptedSource, type ScriptStep, settle, VirtualClock } from "../testing/mod.ts";
+import {
+  collectingSink,
+  harness,
+  scriptedSource,
+  type ScriptStep,
+  settle,
+  VirtualClock,
+} from "../testing/mod.ts";
 import { tumbling } from "../window/mod.ts";
 
 /** Runs numbers through a pipeline; timestamps count up from 0. */
@@ -12,7 +19,9 @@ async function through<Out>(
   build: (numbers: Stream<number>) => Stream<Out>,
   bufferSize = 1024,
 ): Promise<readonly Out[]> {
-  const script = scriptedSource<number>([{ do: "records", values, timestamps: values.map((_, i) => i) }, { do: "end" }]);
+  const script = scriptedSource<number>([{ do: "records", values, timestamps: values.map((_, i) => i) }, {
+    do: "end",
+  }]);
   const out = collectingSink<Out>();
   const env = createEnv().withBufferSize(bufferSize);
   build(env.fromSource(script.source)).toSink(out.sink);
@@ -30,13 +39,20 @@ Deno.test("flatMap keeps the order, drops what gives nothing, and takes any iter
 });
 
 Deno.test("a flatMap may give hundreds of thousands of values for one record, through the smallest buffer", async () => {
-  const got = await through([1], (numbers) => numbers.flatMap(() => upTo(300_000)).filter((n) => n % 3 === 0), 1);
+  const got = await through(
+    [1],
+    (numbers) => numbers.flatMap(() => upTo(300_000)).filter((n) => n % 3 === 0),
+    1,
+  );
   assert.equal(got.length, 100_000);
   assert.equal(got.at(-1), 299_997);
 });
 
 Deno.test("explode keeps the rest of the record beside each element", async () => {
-  const got = await through([2, 0, 3], (numbers) => numbers.explode((n) => upTo(n), (n, item) => `${n}:${item}`));
+  const got = await through(
+    [2, 0, 3],
+    (numbers) => numbers.explode((n) => upTo(n), (n, item) => `${n}:${item}`),
+  );
   assert.deepEqual(got, ["2:0", "2:1", "3:0", "3:1", "3:2"]);
 });
 
@@ -61,7 +77,10 @@ Deno.test("sample keeps the same records in every run, however the input is cut,
   const values = upTo(5000);
   const once = await through(values, (numbers) => numbers.sample(0.2, { seed: 7 }));
   for (const bufferSize of [1, 64]) {
-    assert.deepEqual(await through(values.slice(0, 500), (numbers) => numbers.sample(0.2, { seed: 7 }), bufferSize), once.filter((n) => n < 500));
+    assert.deepEqual(
+      await through(values.slice(0, 500), (numbers) => numbers.sample(0.2, { seed: 7 }), bufferSize),
+      once.filter((n) => n < 500),
+    );
   }
   assert.ok(Math.abs(once.length - 1000) < 100, `${once.length} of 5000`);
   assert.notDeepEqual(await through(values, (numbers) => numbers.sample(0.2, { seed: 8 })), once);
@@ -187,12 +206,14 @@ Deno.test("process emits to several outputs, with key, time and headers of its o
 });
 
 Deno.test("process: a record emits everything or nothing; a time it cannot have, and an output nobody declared, are its error", async () => {
-  for (const [name, bad] of [
-    ["throws", () => {
-      throw new Error("no");
-    }],
-    ["no time", undefined],
-  ] as const) {
+  for (
+    const [name, bad] of [
+      ["throws", () => {
+        throw new Error("no");
+      }],
+      ["no time", undefined],
+    ] as const
+  ) {
     const h = await harness<number, number>(
       (numbers) =>
         numbers.process<number>((n, context) => {
@@ -207,7 +228,9 @@ Deno.test("process: a record emits everything or nothing; a time it cannot have,
     assert.deepEqual([h.output, h.side("side")], [[1, 3], [1, 3]], name);
     assert.deepEqual(h.handle.status().dropped.map(({ count }) => count), [1], name);
   }
-  const h = await harness<number, number>((numbers) => numbers.process<number>((n, context) => context.output("nobody", n)));
+  const h = await harness<number, number>((numbers) =>
+    numbers.process<number>((n, context) => context.output("nobody", n))
+  );
   await h.push(1);
   await assert.rejects(h.end(), /no side output "nobody"/);
 });

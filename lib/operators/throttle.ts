@@ -17,7 +17,11 @@ export class ThrottleOperator implements AsyncOperator {
   #filledAt: number;
 
   /** @param rate Records, > 0. @param per ms, > 0. */
-  constructor(private readonly rate: number, private readonly per: number, private readonly context: AsyncContext) {
+  constructor(
+    private readonly rate: number,
+    private readonly per: number,
+    private readonly context: AsyncContext,
+  ) {
     this.#tokens = this.#most = Math.max(1, rate);
     this.#filledAt = context.clock.now();
   }
@@ -27,7 +31,11 @@ export class ThrottleOperator implements AsyncOperator {
       this.#fill();
       const count = Math.min(Math.floor(this.#tokens), batch.length - from);
       if (count < 1) {
-        await delay(this.context.clock, Math.ceil((1 - this.#tokens) * this.per / this.rate), this.context.signal);
+        await delay(
+          this.context.clock,
+          Math.ceil((1 - this.#tokens) * this.per / this.rate),
+          this.context.signal,
+        );
         continue;
       }
       this.#tokens -= count;
@@ -39,7 +47,10 @@ export class ThrottleOperator implements AsyncOperator {
 
   #fill(): void {
     const now = this.context.clock.now();
-    this.#tokens = Math.min(this.#most, this.#tokens + Math.max(0, now - this.#filledAt) * this.rate / this.per);
+    this.#tokens = Math.min(
+      this.#most,
+      this.#tokens + Math.max(0, now - this.#filledAt) * this.rate / this.per,
+    );
     this.#filledAt = now;
   }
 }

@@ -88,7 +88,11 @@ function fusedInto(node: GraphNode, stageOf: ReadonlyMap<GraphNode, PlannedStage
 function newStage(node: GraphNode, stages: PlannedStage[]): PlannedStage {
   const stage: PlannedStage = {
     id: node.id,
-    kind: node.kind === "keyBy" ? "keyed" : node.kind === "operator" || node.kind === "union" ? "stateless" : node.kind,
+    kind: node.kind === "keyBy"
+      ? "keyed"
+      : node.kind === "operator" || node.kind === "union"
+      ? "stateless"
+      : node.kind,
     nodes: [],
     instances: node.kind === "keyBy" ? node.partitions : node.kind === "operator" ? node.parallelism : 1,
   };
@@ -126,16 +130,24 @@ function check(nodes: readonly GraphNode[], options: PlanOptions): string[] {
     if (node.onError === "dlq" && options.deadLetters === undefined) {
       problems.push(`"${node.id}" sends failed records to the dead-letter sink, but the pipeline has none`);
     }
-    const behindKey = node.inputs.length > 0 && node.inputs.every(({ node: before }) => keyed.get(before) === true);
-    keyed.set(node, node.kind === "keyBy" || (node.kind === "operator" && behindKey && node.parallelism === 1));
+    const behindKey = node.inputs.length > 0 &&
+      node.inputs.every(({ node: before }) => keyed.get(before) === true);
+    keyed.set(
+      node,
+      node.kind === "keyBy" || (node.kind === "operator" && behindKey && node.parallelism === 1),
+    );
     if (node.kind === "keyBy") checkPartitions(node.id, node.partitions, options.maxKeyGroups, problems);
     if (node.kind === "operator") {
-      if (node.keyed && !behindKey) problems.push(`"${node.id}" (${node.type}) keeps state by key: put a keyBy in front of it`);
+      if (node.keyed && !behindKey) {
+        problems.push(`"${node.id}" (${node.type}) keeps state by key: put a keyBy in front of it`);
+      }
       if (!(Number.isInteger(node.parallelism) && node.parallelism >= 1)) {
         problems.push(`"${node.id}": parallelism must be a whole number from 1, not ${node.parallelism}`);
       }
       if (node.keyed && node.parallelism !== 1) {
-        problems.push(`"${node.id}": the parallelism of a keyed operator is that of its keyBy: set \`partitions\` there`);
+        problems.push(
+          `"${node.id}": the parallelism of a keyed operator is that of its keyBy: set \`partitions\` there`,
+        );
       }
     }
   }

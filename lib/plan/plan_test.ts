@@ -14,7 +14,9 @@ function planOf(build: (numbers: Stream<number>, env: Env) => void) {
 }
 const sink = () => collectingSink<unknown>().sink;
 const stagesOf = (build: (numbers: Stream<number>) => void) =>
-  planOf(build).stages.map(({ id, kind, instances, nodes }) => `${id} ${kind} x${instances}: ${nodes.join(" ")}`);
+  planOf(build).stages.map(({ id, kind, instances, nodes }) =>
+    `${id} ${kind} x${instances}: ${nodes.join(" ")}`
+  );
 
 Deno.test("P1: stateless operators behind each other are one stage, branches included", () => {
   const stages = stagesOf((numbers) => {
@@ -32,7 +34,8 @@ Deno.test("P1: stateless operators behind each other are one stage, branches inc
 
 Deno.test("P1: another parallelism begins another stage", () => {
   const stages = stagesOf((numbers) => {
-    numbers.map((n) => n).map((n) => n).withParallelism(3).filter(() => true).withParallelism(3).map((n) => n).toSink(sink());
+    numbers.map((n) => n).map((n) => n).withParallelism(3).filter(() => true).withParallelism(3).map((n) => n)
+      .toSink(sink());
   });
   assert.deepEqual(stages, [
     "source source x1: source",
@@ -45,7 +48,8 @@ Deno.test("P1: another parallelism begins another stage", () => {
 
 Deno.test("P2: a keyBy takes in all behind it, up to the next keyBy", () => {
   const stages = stagesOf((numbers) => {
-    numbers.map((n) => n).keyBy((n) => n, { partitions: 3 }).filter(() => true).window(tumbling(10)).aggregate({ count: count() })
+    numbers.map((n) => n).keyBy((n) => n, { partitions: 3 }).filter(() => true).window(tumbling(10))
+      .aggregate({ count: count() })
       .map((row) => row.count).keyBy((n) => n, { partitions: 2 }).reduce((_, n) => n).toSink(sink());
   });
   assert.deepEqual(stages, [
@@ -89,7 +93,10 @@ Deno.test("P3: unions, waiting operators, sources and sinks begin stages of thei
 });
 
 Deno.test("a source straight to a sink needs no operators", () => {
-  assert.deepEqual(stagesOf((numbers) => numbers.toSink(sink())), ["source source x1: source", "sink sink x1: sink"]);
+  assert.deepEqual(stagesOf((numbers) => numbers.toSink(sink())), [
+    "source source x1: source",
+    "sink sink x1: sink",
+  ]);
 });
 
 Deno.test("the dead-letter sink stands behind everything that sends there, and only then", () => {
@@ -203,7 +210,10 @@ Deno.test("misuse that needs no plan is an error where it is written", () => {
   assert.throws(() => all.allowedLateness(1).aggregate(sums), code("invalid_window"));
   assert.throws(() => numbers.sideOutput("late"), code("no_side_output"));
   assert.throws(() => numbers.map((n) => n).sideOutput("late"), code("no_side_output"));
-  assert.throws(() => numbers.route([{ name: "a", when: () => true }], { fallback: "a" }), code("invalid_option"));
+  assert.throws(
+    () => numbers.route([{ name: "a", when: () => true }], { fallback: "a" }),
+    code("invalid_option"),
+  );
   assert.throws(() => createEnv().withBufferSize(0), code("invalid_option"));
   assert.throws(() => createEnv().withBufferBytes(0), code("invalid_option"));
 });
@@ -212,7 +222,9 @@ Deno.test("L5: lateness is zero unless it is set, and explain shows it, with wha
   const env = createEnv({ name: "late" });
   const keyed = env.fromSource(scriptedSource<number>().source).keyBy((n) => n);
   keyed.window(tumbling("1m")).aggregate({ count: count() }, { id: "strict" }).toSink(sink());
-  const lenient = keyed.window(tumbling("1m")).allowedLateness("5m").aggregate({ count: count() }, { id: "lenient" });
+  const lenient = keyed.window(tumbling("1m")).allowedLateness("5m").aggregate({ count: count() }, {
+    id: "lenient",
+  });
   lenient.toSink(sink());
   lenient.sideOutput("late").toSink(sink());
   const text = env.explain();

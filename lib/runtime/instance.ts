@@ -82,7 +82,9 @@ export class Instance {
   #inputGroups(node: GraphNode): readonly number[] {
     const { node: before, output } = node.inputs[0]!;
     const passed = output !== undefined && before.kind === "operator" && before.sideOutputs[output] !== "own";
-    if (passed || output === DEAD_LETTERS) return before.inputs.length === 0 ? this.#groups.get(before)! : this.#inputGroups(before);
+    if (passed || output === DEAD_LETTERS) {
+      return before.inputs.length === 0 ? this.#groups.get(before)! : this.#inputGroups(before);
+    }
     return this.#groups.get(before)!;
   }
 
@@ -186,7 +188,16 @@ export class Instance {
       dropped: (reason, count) => counters.drop(reason, count),
     });
     const main = this.#port(node, undefined, counters, exits, 0);
-    return new AsyncStage(stage.id, this.#edgesTo(stage)[0]!, operator, main, exits.outputs, counters, times, clock);
+    return new AsyncStage(
+      stage.id,
+      this.#edgesTo(stage)[0]!,
+      operator,
+      main,
+      exits.outputs,
+      counters,
+      times,
+      clock,
+    );
   }
 
   #fusedStage(stage: PlannedStage, times: StageTimes): FusedStage {
@@ -207,7 +218,9 @@ export class Instance {
         operators.push(operator);
       }
       heads.push(
-        inner.length > 0 && root === inner[0] ? built.get(root)! : this.#port(root, undefined, this.#counters.get(root)!, exits, partition, built),
+        inner.length > 0 && root === inner[0]
+          ? built.get(root)!
+          : this.#port(root, undefined, this.#counters.get(root)!, exits, partition, built),
       );
     }
     const edges = this.#plan.edges.filter((edge) => edge.to === stage);
@@ -228,7 +241,13 @@ export class Instance {
 
   #keyRouter(node: GraphNode & { kind: "keyBy" }, heads: readonly Receiver[], exits: Exits): Receiver {
     const counters = this.#counters.get(node)!;
-    const dead = this.#port(node, DEAD_LETTERS, new OperatorCounters(node.id, node.type, node.id), exits, ROUTER);
+    const dead = this.#port(
+      node,
+      DEAD_LETTERS,
+      new OperatorCounters(node.id, node.type, node.id),
+      exits,
+      ROUTER,
+    );
     const failed = failureHandler(node.id, node.onError, counters, this.#options.clock, () => dead);
     const router = new KeyRouter(node.keyOf, heads, this.#options.maxKeyGroups, failed);
     return new CountedOperator(withFollowers(router, [dead]), counters);
@@ -252,7 +271,13 @@ export class Instance {
       sides.set(name, port);
       (kind === "passed" && node.ownRows ? passed : own).push(port);
     }
-    const dead = this.#port(node, DEAD_LETTERS, new OperatorCounters(node.id, node.type, stage.id), exits, partition);
+    const dead = this.#port(
+      node,
+      DEAD_LETTERS,
+      new OperatorCounters(node.id, node.type, stage.id),
+      exits,
+      partition,
+    );
     (node.ownRows ? passed : own).push(dead);
     const mainAndOwn = withFollowers(main, own);
     const gauges = { stateEntries: 0, timers: 0, maxLateness: 0 };
@@ -306,18 +331,26 @@ export class Instance {
     return port;
   }
 
-  #readers(node: GraphNode, output: string | undefined): { node: GraphNode; edge: PlannedEdge | undefined }[] {
+  #readers(
+    node: GraphNode,
+    output: string | undefined,
+  ): { node: GraphNode; edge: PlannedEdge | undefined }[] {
     return this.#plan.nodes.flatMap((reader) =>
       reader.inputs.flatMap((input, index) => {
         if (input.node !== node || input.output !== output) return [];
-        return [{ node: reader, edge: this.#plan.edges.find((edge) => edge.reader === reader && edge.input === index) }];
+        return [{
+          node: reader,
+          edge: this.#plan.edges.find((edge) => edge.reader === reader && edge.input === index),
+        }];
       })
     );
   }
 
   #reachesUserCode(node: GraphNode): boolean {
     if (node.kind === "sink") return node.sink.handsValuesOut === true;
-    if (node.kind === "keyBy" || ((node.kind === "operator" || node.kind === "async") && node.userCode)) return true;
+    if (node.kind === "keyBy" || ((node.kind === "operator" || node.kind === "async") && node.userCode)) {
+      return true;
+    }
     return this.#plan.nodes.some((reader) =>
       reader.inputs.some((input) => input.node === node) && this.#reachesUserCode(reader)
     );

@@ -119,19 +119,31 @@ Deno.test("a union makes channels of their own out of each input's, and ends whe
   assert.deepEqual([openLeft!.group, openRight!.group], [10, 11]);
   const [ofLeft, ofRight] = [openLeft!.channels[0]!, openRight!.channels[0]!];
   assert.notEqual(ofLeft, ofRight);
-  assert.deepEqual(out.items.filter((item) => item instanceof Batch).map(({ origin }) => origin.channel), [ofLeft, ofRight]);
+  assert.deepEqual(out.items.filter((item) => item instanceof Batch).map(({ origin }) => origin.channel), [
+    ofLeft,
+    ofRight,
+  ]);
   const [watermark, idle] = out.markers.slice(2) as Extract<Marker, { kind: "watermark" }>[];
   assert.equal(watermark!.channel, ofLeft);
   assert.equal(idle!.channel, ofRight);
   left.marker({ kind: "end", complete: true });
   assert.equal(out.markers.length, 4, "the other input goes on");
   right.marker({ kind: "end", complete: false });
-  assert.deepEqual(out.markers.at(-1), { kind: "end", complete: false }, "a union is complete when all its inputs are");
+  assert.deepEqual(
+    out.markers.at(-1),
+    { kind: "end", complete: false },
+    "a union is complete when all its inputs are",
+  );
 });
 
 Deno.test("the key router writes the key into each record and sends equal keys to one partition, in order", () => {
   const partitions = [0, 1, 2].map(() => new Recorder());
-  const router = new KeyRouter((value) => (value as { k: unknown }).k, partitions, 128, () => assert.fail("no record fails"));
+  const router = new KeyRouter(
+    (value) => (value as { k: unknown }).k,
+    partitions,
+    128,
+    () => assert.fail("no record fails"),
+  );
   const keys = [1, 1.0, 1n, "1", "", "\u0000x", null, true, [1, "a"], { a: 1, b: 2 }, { b: 2, a: 1 }, -0, 0];
   router.batch(batch(keys.map((k, i) => ({ k, i }))));
   const owner = new Map<number, number>();

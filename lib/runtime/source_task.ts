@@ -12,7 +12,14 @@
  * @module
  */
 import type { Clock } from "../clock.ts";
-import type { ReadFailure, RecordsRead, Source, SourceContext, SourceRead, SourceReader } from "../connector.ts";
+import type {
+  ReadFailure,
+  RecordsRead,
+  Source,
+  SourceContext,
+  SourceRead,
+  SourceReader,
+} from "../connector.ts";
 import { MailerError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { Batch, type Channel, type Origin, RecordView } from "../record.ts";
@@ -133,7 +140,10 @@ export class SourceTask implements Task {
       this.#take(read);
       const full = this.#outputs.write();
       if (full !== undefined) await full;
-      if (++this.#readsOfTurn >= LONGEST_TURN_READS || this.#options.clock.monotonic() - this.#lastTurn >= LONGEST_TURN_MS) {
+      if (
+        ++this.#readsOfTurn >= LONGEST_TURN_READS ||
+        this.#options.clock.monotonic() - this.#lastTurn >= LONGEST_TURN_MS
+      ) {
         await this.#giveWay();
       }
     }
@@ -269,7 +279,9 @@ export class SourceTask implements Task {
   #withFailures(batch: Batch, failures: readonly ReadFailure[], split: SplitState): void {
     let from = 0;
     for (const failure of failures) {
-      const next = batch.rows === undefined ? failure.before : batch.rows.findIndex((row) => row >= failure.before);
+      const next = batch.rows === undefined
+        ? failure.before
+        : batch.rows.findIndex((row) => row >= failure.before);
       const to = next === -1 ? batch.length : next;
       if (to > from) {
         this.#options.emit(slice(batch, from, to));
@@ -352,10 +364,16 @@ export class SourceTask implements Task {
   #split(name: string): SplitState {
     const split = this.#splits.get(name);
     if (split === undefined) {
-      throw new MailerError("unknown_split", `source "${this.name}" read from split "${name}", which it never announced`);
+      throw new MailerError(
+        "unknown_split",
+        `source "${this.name}" read from split "${name}", which it never announced`,
+      );
     }
     if (split.status.ended) {
-      throw new MailerError("ended_split", `source "${this.name}" read from split "${name}" after it had ended`);
+      throw new MailerError(
+        "ended_split",
+        `source "${this.name}" read from split "${name}" after it had ended`,
+      );
     }
     return split;
   }
@@ -390,6 +408,8 @@ function slice(batch: Batch, from: number, to: number): Batch {
 }
 
 function noTimestamp(found: unknown): MailerError {
-  return new MailerError("no_timestamp", `the record has no timestamp: expected milliseconds since the epoch, got ${String(found)}`);
+  return new MailerError(
+    "no_timestamp",
+    `the record has no timestamp: expected milliseconds since the epoch, got ${String(found)}`,
+  );
 }
-

@@ -60,8 +60,13 @@ const SHAPES: readonly Shape[] = [
   },
 ];
 
-function windowed(stream: KeyedStream<string, Item>, { size, slide, offset }: Fixed): KeyedStream<string, unknown> {
-  const assigner: WindowAssigner = size === slide ? tumbling(size, { offset }) : sliding(size, slide, { offset });
+function windowed(
+  stream: KeyedStream<string, Item>,
+  { size, slide, offset }: Fixed,
+): KeyedStream<string, unknown> {
+  const assigner: WindowAssigner = size === slide
+    ? tumbling(size, { offset })
+    : sliding(size, slide, { offset });
   return stream.window(assigner).aggregate({ count: count(), sum: sum("n"), min: min("n"), max: max("n") });
 }
 type Fixed = Extract<WindowKind, { kind: "fixed" }>;
@@ -90,8 +95,14 @@ Deno.test("what stands in front of windows changes neither watermarks nor window
           windowed(build(stream).keyBy(({ key }) => key, { partitions }), windows),
         ]);
         const context = `${name}, ${JSON.stringify(setting)}`;
-        assert.deepEqual(byKey(rows.map(({ key, window, value }) => ({ key, window, value })), ({ key }) => key), wanted, context);
-        const dropped = handle.status().dropped.filter(({ reason }) => reason === "late").map(({ count }) => count);
+        assert.deepEqual(
+          byKey(rows.map(({ key, window, value }) => ({ key, window, value })), ({ key }) => key),
+          wanted,
+          context,
+        );
+        const dropped = handle.status().dropped.filter(({ reason }) => reason === "late").map(({ count }) =>
+          count
+        );
         assert.deepEqual(dropped, late.length === 0 ? [] : [late.length], context);
       }
     }),
@@ -102,15 +113,21 @@ Deno.test("what stands in front of windows changes neither watermarks nor window
 Deno.test("rows of windows go through filters, maps, routes and several sinks behind them unchanged", async () => {
   await fc.assert(
     fc.asyncProperty(oneSplit(), bounds(), cuts(), async (steps, bound, cut) => {
-      const expected = modelWindows(steps, ["0"], bound, { kind: "fixed", size: 10, slide: 10, offset: 0 }, 0).rows;
+      const expected =
+        modelWindows(steps, ["0"], bound, { kind: "fixed", size: 10, slide: 10, offset: 0 }, 0).rows;
       for (const setting of settings(cut)) {
         const { rows, others } = await runSteps(steps, ["0"], bound, setting, (stream, partitions) => {
-          const counts = stream.keyBy(({ key }) => key, { partitions }).window(tumbling(10)).aggregate({ count: count() });
-          const { many, few } = counts.route([{ name: "many", when: (row) => row.count > 1 }], { fallback: "few" });
+          const counts = stream.keyBy(({ key }) => key, { partitions }).window(tumbling(10)).aggregate({
+            count: count(),
+          });
+          const { many, few } = counts.route([{ name: "many", when: (row) => row.count > 1 }], {
+            fallback: "few",
+          });
           return [counts, many.map((row) => row.count), few.filter((row) => row.count === 1)];
         });
         const own = <T extends { key: unknown; window: unknown }>({ key, window }: T) => ({ key, window });
-        const keyed = (entries: readonly { key: unknown; window: unknown }[]) => byKey(entries.map(own), ({ key }) => key);
+        const keyed = (entries: readonly { key: unknown; window: unknown }[]) =>
+          byKey(entries.map(own), ({ key }) => key);
         assert.deepEqual(keyed(rows), keyed(expected));
         assert.deepEqual(keyed(others[0]!), keyed(expected.filter((row) => row.records.length > 1)));
         assert.deepEqual(keyed(others[1]!), keyed(expected.filter((row) => row.records.length === 1)));
@@ -122,29 +139,42 @@ Deno.test("rows of windows go through filters, maps, routes and several sinks be
 
 Deno.test("dedupe passes the first record of a key in each stretch of time, however the input is cut, buffered and partitioned", async () => {
   await fc.assert(
-    fc.asyncProperty(oneSplit(), bounds(), fc.integer({ min: 1, max: 40 }), cuts(), async (steps, bound, ttl, cut) => {
-      const last = new Map<string, number>();
-      const passed: number[] = [];
-      let greatest = -Infinity;
-      for (const step of steps) {
-        if (step.kind !== "record") continue;
-        const before = last.get(step.key);
-        // Forgotten when the watermark that held before the record has reached last + ttl.
-        if (before === undefined || step.at >= before + ttl || greatest - bound >= before + ttl) {
-          passed.push(step.n);
-          last.set(step.key, step.at);
+    fc.asyncProperty(
+      oneSplit(),
+      bounds(),
+      fc.integer({ min: 1, max: 40 }),
+      cuts(),
+      async (steps, bound, ttl, cut) => {
+        const last = new Map<string, number>();
+        const passed: number[] = [];
+        let greatest = -Infinity;
+        for (const step of steps) {
+          if (step.kind !== "record") continue;
+          const before = last.get(step.key);
+          // Forgotten when the watermark that held before the record has reached last + ttl.
+          if (before === undefined || step.at >= before + ttl || greatest - bound >= before + ttl) {
+            passed.push(step.n);
+            last.set(step.key, step.at);
+          }
+          greatest = Math.max(greatest, step.at);
         }
-        greatest = Math.max(greatest, step.at);
-      }
-      for (const setting of settings(cut)) {
-        const { rows, handle } = await runSteps(steps, ["0"], bound, setting, (stream, partitions) => [
-          stream.keyBy(({ key }) => key, { partitions }).dedupe({ ttl }),
-        ]);
-        assert.deepEqual(rows.map(({ value }) => value.n).toSorted((a, b) => a - b), passed, JSON.stringify(setting));
-        const duplicates = steps.length - passed.length;
-        assert.deepEqual(handle.status().dropped.map(({ count }) => count), duplicates === 0 ? [] : [duplicates]);
-      }
-    }),
+        for (const setting of settings(cut)) {
+          const { rows, handle } = await runSteps(steps, ["0"], bound, setting, (stream, partitions) => [
+            stream.keyBy(({ key }) => key, { partitions }).dedupe({ ttl }),
+          ]);
+          assert.deepEqual(
+            rows.map(({ value }) => value.n).toSorted((a, b) => a - b),
+            passed,
+            JSON.stringify(setting),
+          );
+          const duplicates = steps.length - passed.length;
+          assert.deepEqual(
+            handle.status().dropped.map(({ count }) => count),
+            duplicates === 0 ? [] : [duplicates],
+          );
+        }
+      },
+    ),
     { numRuns: RUNS },
   );
 });
@@ -156,7 +186,11 @@ Deno.test("running reduce and aggregate give each record the result of its key s
       const expected = byKey(
         records.map((record, i) => {
           const soFar = records.slice(0, i + 1).filter(({ key }) => key === record.key);
-          return { key: record.key, sum: soFar.reduce((sum, { n }) => sum + n, 0), list: soFar.map(({ n }) => n) };
+          return {
+            key: record.key,
+            sum: soFar.reduce((sum, { n }) => sum + n, 0),
+            list: soFar.map(({ n }) => n),
+          };
         }),
         ({ key }) => key,
       );
@@ -189,39 +223,57 @@ Deno.test("W10: a replay shuffled within the bound gives the rows of the sorted 
   const kinds: readonly WindowAssigner[] = [tumbling(10), sliding(12, 4), session(6)];
   const jitters = fc.infiniteStream(fc.integer({ min: 0, max: 20 }));
   await fc.assert(
-    fc.asyncProperty(oneSplit(), fc.constantFrom(...kinds), jitters, cuts(), async (steps, windows, jitter, cut) => {
-      const sorted = steps.filter((step) => step.kind === "record").toSorted((a, b) => a.at - b.at);
-      const shuffled = sorted.map((record) => ({ record, place: record.at + jitter.next().value }))
-        .toSorted((a, b) => a.place - b.place).map(({ record }) => record);
-      const run = async (records: typeof sorted, bufferSize: number) => {
-        const setting = { bufferSize, partitions: 3, cuts: cut };
-        const { rows, handle } = await runSteps(records, ["0"], 20, setting, (stream, partitions) => [
-          stream.keyBy(({ key }) => key, { partitions }).window(windows).aggregate({ count: count(), sum: sum("n"), max: max("n") }),
-        ]);
-        assert.deepEqual(handle.status().dropped, [], "nothing within the bound is late");
-        return byKey(rows.map(({ key, window, value }) => ({ key, window, value })), ({ key }) => key);
-      };
-      assert.deepEqual(await run(shuffled, 7), await run(sorted, 1024));
-    }),
+    fc.asyncProperty(
+      oneSplit(),
+      fc.constantFrom(...kinds),
+      jitters,
+      cuts(),
+      async (steps, windows, jitter, cut) => {
+        const sorted = steps.filter((step) => step.kind === "record").toSorted((a, b) => a.at - b.at);
+        const shuffled = sorted.map((record) => ({ record, place: record.at + jitter.next().value }))
+          .toSorted((a, b) => a.place - b.place).map(({ record }) => record);
+        const run = async (records: typeof sorted, bufferSize: number) => {
+          const setting = { bufferSize, partitions: 3, cuts: cut };
+          const { rows, handle } = await runSteps(records, ["0"], 20, setting, (stream, partitions) => [
+            stream.keyBy(({ key }) => key, { partitions }).window(windows).aggregate({
+              count: count(),
+              sum: sum("n"),
+              max: max("n"),
+            }),
+          ]);
+          assert.deepEqual(handle.status().dropped, [], "nothing within the bound is late");
+          return byKey(rows.map(({ key, window, value }) => ({ key, window, value })), ({ key }) => key);
+        };
+        assert.deepEqual(await run(shuffled, 7), await run(sorted, 1024));
+      },
+    ),
     { numRuns: RUNS },
   );
 });
 
 Deno.test("S2: sessions do not depend on the order in which their records arrive", async () => {
   await fc.assert(
-    fc.asyncProperty(oneSplit(), fc.integer({ min: 1, max: 20 }), fc.nat(), cuts(), async (steps, gap, seed, cut) => {
-      const inOrder = steps.filter((step) => step.kind === "record");
-      const shuffled = inOrder.toSorted((a, b) => hash(a.n + seed) - hash(b.n + seed));
-      const run = async (records: typeof inOrder) => {
-        const setting = { bufferSize: 3, partitions: 2, cuts: cut };
-        const { rows } = await runSteps(records, ["0"], 1e6, setting, (stream, partitions) => [
-          stream.keyBy(({ key }) => key, { partitions }).window(session(gap))
-            .reduce((list: number[] | undefined, { n }) => [...list ?? [], n]).map((list) => list.toSorted((a, b) => a - b)),
-        ]);
-        return byKey(rows.map(({ key, window, value }) => ({ key, window, value })), ({ key }) => key);
-      };
-      assert.deepEqual(await run(shuffled), await run(inOrder));
-    }),
+    fc.asyncProperty(
+      oneSplit(),
+      fc.integer({ min: 1, max: 20 }),
+      fc.nat(),
+      cuts(),
+      async (steps, gap, seed, cut) => {
+        const inOrder = steps.filter((step) => step.kind === "record");
+        const shuffled = inOrder.toSorted((a, b) => hash(a.n + seed) - hash(b.n + seed));
+        const run = async (records: typeof inOrder) => {
+          const setting = { bufferSize: 3, partitions: 2, cuts: cut };
+          const { rows } = await runSteps(records, ["0"], 1e6, setting, (stream, partitions) => [
+            stream.keyBy(({ key }) => key, { partitions }).window(session(gap))
+              .reduce((list: number[] | undefined, { n }) => [...list ?? [], n]).map((list) =>
+                list.toSorted((a, b) => a - b)
+              ),
+          ]);
+          return byKey(rows.map(({ key, window, value }) => ({ key, window, value })), ({ key }) => key);
+        };
+        assert.deepEqual(await run(shuffled), await run(inOrder));
+      },
+    ),
     { numRuns: RUNS },
   );
 });

@@ -8,7 +8,13 @@
 
 /** One thing that happens in an input, in the order in which it is read. */
 export type Step =
-  | { readonly kind: "record"; readonly split: string; readonly key: string; readonly at: number; readonly n: number }
+  | {
+    readonly kind: "record";
+    readonly split: string;
+    readonly key: string;
+    readonly at: number;
+    readonly n: number;
+  }
   /** Fetches of the split have come back empty for the idle timeout. */
   | { readonly kind: "idle"; readonly split: string }
   | { readonly kind: "ended"; readonly split: string };

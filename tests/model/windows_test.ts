@@ -4,11 +4,17 @@ import { collect, count, first, last, max, sum } from "../../lib/aggregate/mod.t
 import type { Collected } from "../../lib/testing/mod.ts";
 import type { KeyedStream, WindowedStream } from "../../lib/stream/keyed_stream.ts";
 import type { Stream } from "../../lib/stream/stream.ts";
-import { count as countWindows, session, sliding, tumbling, type WindowAssigner } from "../../lib/window/mod.ts";
+import {
+  count as countWindows,
+  session,
+  sliding,
+  tumbling,
+  type WindowAssigner,
+} from "../../lib/window/mod.ts";
 import { bounds, cuts, fixedExtents, lateness, oneSplit, severalSplits } from "./arbitrary.ts";
 import { byKey, type Item, runSteps, settings } from "./engine.ts";
 import type { ModelRecord, Step } from "./event_time_model.ts";
-import { modelWindows, type ModelRow, type WindowKind } from "./windows_model.ts";
+import { type ModelRow, modelWindows, type WindowKind } from "./windows_model.ts";
 
 const RUNS = 60;
 
@@ -83,7 +89,8 @@ const COMPUTATIONS: readonly Computation[] = [
   },
   {
     name: "a window function over the elements",
-    run: (windowed) => windowed.process((elements) => [elements.map(({ value, timestamp }) => [value.n, timestamp])]),
+    run: (windowed) =>
+      windowed.process((elements) => [elements.map(({ value, timestamp }) => [value.n, timestamp])]),
     of: (records) => records.map(({ n, at }) => [n, at]),
   },
 ];
@@ -124,10 +131,19 @@ async function compare(
       });
       const context = `${name}, ${JSON.stringify(setting)}`;
       assert.deepEqual(byKey(rows.map(rowOf), ({ key }) => key), wanted, context);
-      const dropped = handle.status().dropped.filter(({ reason }) => reason === "late").map(({ count }) => count);
+      const dropped = handle.status().dropped.filter(({ reason }) => reason === "late").map(({ count }) =>
+        count
+      );
       if (readsLate) {
-        const got = byKey(others[0]!.map(({ value }) => (value as Item).n), (n) => expected.late.find((r) => r.n === n)?.key);
-        assert.deepEqual(got, byKey(numbers(expected.late), (n) => expected.late.find((r) => r.n === n)?.key), context);
+        const got = byKey(
+          others[0]!.map(({ value }) => (value as Item).n),
+          (n) => expected.late.find((r) => r.n === n)?.key,
+        );
+        assert.deepEqual(
+          got,
+          byKey(numbers(expected.late), (n) => expected.late.find((r) => r.n === n)?.key),
+          context,
+        );
         assert.deepEqual(dropped, [], context);
       } else {
         assert.deepEqual(dropped, expected.late.length === 0 ? [] : [expected.late.length], context);
@@ -144,9 +160,17 @@ function lateOf(stream: Stream<unknown>): Stream<unknown> {
 }
 
 const oneSplitOf = (windows: fc.Arbitrary<WindowKind>, late: fc.Arbitrary<number> = lateness()) =>
-  fc.asyncProperty(oneSplit(), bounds(), windows, late, cuts(), fc.boolean(), async (steps, bound, kind, late, cut, reads) => {
-    await compare(steps, ["0"], bound, kind, late, cut, reads);
-  });
+  fc.asyncProperty(
+    oneSplit(),
+    bounds(),
+    windows,
+    late,
+    cuts(),
+    fc.boolean(),
+    async (steps, bound, kind, late, cut, reads) => {
+      await compare(steps, ["0"], bound, kind, late, cut, reads);
+    },
+  );
 
 Deno.test("tumbling windows give the model's rows, late records and drops, however the input is cut, buffered and partitioned", async () => {
   const windows = fixedExtents().map((extent) => ({ ...extent, slide: extent.size }));
@@ -181,11 +205,18 @@ Deno.test("several splits: lateness goes by the record's own split, firing by th
     fc.record({ count: fc.constant(count), steps: severalSplits(count) })
   );
   await fc.assert(
-    fc.asyncProperty(inputs, bounds(), windows, lateness(), cuts(), fc.boolean(), async (input, bound, kind, late, cut, reads) => {
-      const splits = Array.from({ length: input.count }, (_, i) => String(i));
-      await compare(input.steps, splits, bound, kind, late, cut, reads, COMPUTATIONS.slice(0, 2));
-    }),
+    fc.asyncProperty(
+      inputs,
+      bounds(),
+      windows,
+      lateness(),
+      cuts(),
+      fc.boolean(),
+      async (input, bound, kind, late, cut, reads) => {
+        const splits = Array.from({ length: input.count }, (_, i) => String(i));
+        await compare(input.steps, splits, bound, kind, late, cut, reads, COMPUTATIONS.slice(0, 2));
+      },
+    ),
     { numRuns: RUNS },
   );
 });
-

@@ -169,7 +169,10 @@ export class KeyedProcessOperator extends EventTimeOperator {
   #emit(writer: RowWriter, value: unknown, options: EmitOptions | undefined): void {
     const timestamp: unknown = options?.timestamp ?? this.#timestamp;
     if (!isTimestamp(timestamp)) {
-      throw new MailerError("no_timestamp", `emit: expected milliseconds since the epoch, got ${String(timestamp)}`);
+      throw new MailerError(
+        "no_timestamp",
+        `emit: expected milliseconds since the epoch, got ${String(timestamp)}`,
+      );
     }
     this.#emitted.push({ writer, value, timestamp, headers: options?.headers ?? this.#record?.headers });
   }
@@ -185,7 +188,9 @@ export class KeyedProcessOperator extends EventTimeOperator {
   }
 
   #set(domain: TimeDomain, time: number, name: string | undefined): void {
-    if (Number.isNaN(time)) throw new MailerError("invalid_timer", `operator "${this.context.id}": a timer needs a time, not NaN`);
+    if (Number.isNaN(time)) {
+      throw new MailerError("invalid_timer", `operator "${this.context.id}": a timer needs a time, not NaN`);
+    }
     const id = timerId(domain, name ?? time);
     const entry = this.#entry, known = entry.timers.get(id), order = ++this.#timersSet;
     if (known?.time === time) return;

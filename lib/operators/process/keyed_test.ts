@@ -71,7 +71,9 @@ Deno.test("Q1: timers fire by time, those of one time in the order they were set
     for (let i = 1; i <= others; i++) await h.push({ key: `other${i}`, n: 80 + i * 4 }, { timestamp: 0 });
     await h.push({ key: "k", n: 0 }, { timestamp: 0 });
     await h.watermark(200);
-    const mine = (h.output as { key: string; name: string }[]).filter(({ key }) => key === "k").map(({ name }) => name);
+    const mine = (h.output as { key: string; name: string }[]).filter(({ key }) => key === "k").map((
+      { name },
+    ) => name);
     assert.deepEqual(mine, ["first", "c", "a", "b", "e", "d"]);
     await h.end();
   }
@@ -138,7 +140,10 @@ Deno.test("Q2: a timer without a name is named by its time: set twice it is one,
   await h.push({ key: "a", n: 20 }, { timestamp: 0 });
   await h.push({ key: "b", n: 10 }, { timestamp: 0 });
   await h.watermark(30);
-  assert.deepEqual((h.output as { key: string; time: number }[]).map(({ key, time }) => key + time).toSorted(), ["a10", "a20", "b10"]);
+  assert.deepEqual(
+    (h.output as { key: string; time: number }[]).map(({ key, time }) => key + time).toSorted(),
+    ["a10", "a20", "b10"],
+  );
   await h.end();
 });
 
@@ -151,7 +156,11 @@ Deno.test("a deleted timer does not fire; deleting says whether there was one", 
         context.setEventTimer(20);
         context.setProcessingTimer(context.timestamp + 5, "x");
       } else {
-        deleted.push(context.deleteEventTimer("x"), context.deleteEventTimer(20), context.deleteEventTimer(20));
+        deleted.push(
+          context.deleteEventTimer("x"),
+          context.deleteEventTimer(20),
+          context.deleteEventTimer(20),
+        );
         deleted.push(context.deleteProcessingTimer("x"), context.deleteProcessingTimer("y"));
         context.setEventTimer(30, "x"); // and may be set again
       }
@@ -191,7 +200,8 @@ Deno.test("S8: timers fire whatever state the key has", async () => {
       context.value("v").clear();
       context.setEventTimer(10);
     },
-    onTimer: (_, context) => context.emit([context.key, context.value("v").get() ?? "nothing", context.record ?? "no record"]),
+    onTimer: (_, context) =>
+      context.emit([context.key, context.value("v").get() ?? "nothing", context.record ?? "no record"]),
   });
   await h.push({ key: "a", n: 1 }, { timestamp: 0 });
   await h.watermark(10);
@@ -323,7 +333,8 @@ Deno.test("side outputs of timers come out at the end as well, and in front of t
   // A window behind the side output takes the row: it is not late.
   const late = await harness<Event, unknown>((stream) => {
     const processed = stream.keyBy(({ key }) => key, { partitions: 1 }).processKeyed(process);
-    return processed.sideOutput<number>("side").keyBy(() => 0, { partitions: 1 }).window(tumbling(10)).aggregate({ count: count() });
+    return processed.sideOutput<number>("side").keyBy(() => 0, { partitions: 1 }).window(tumbling(10))
+      .aggregate({ count: count() });
   });
   await late.push({ key: "a", n: 1 }, { timestamp: 0 });
   await late.watermark(100);
@@ -367,7 +378,9 @@ Deno.test("an emitted record needs a time, a timer too", async () => {
 });
 
 Deno.test("T2: state with a ttl is freed when the watermark has passed, also what was written before the first watermark", async () => {
-  const h = await run({ onRecord: ({ n }, context) => context.value("v", { ttl: 10 }).set(n) }, { partitions: 1 });
+  const h = await run({ onRecord: ({ n }, context) => context.value("v", { ttl: 10 }).set(n) }, {
+    partitions: 1,
+  });
   for (let i = 0; i < 50; i++) await h.push({ key: `k${i}`, n: i }, { timestamp: 100 });
   assert.match(await metrics(h), /mailer_state_entries\{operator="p",pipeline="test"\} 50\n/);
   assert.deepEqual(h.state("p", "k7"), { v: 7 });
@@ -402,11 +415,15 @@ Deno.test("state and timers are the key's own, whatever the partitions", async (
         sum.add(n);
         context.setEventTimer(100, "report");
       },
-      onTimer: (_, context) => context.emit([context.key, context.reducing<number>("sum", (a, b) => a + b).get()]),
+      onTimer: (_, context) =>
+        context.emit([context.key, context.reducing<number>("sum", (a, b) => a + b).get()]),
     }, { partitions });
     for (let i = 0; i < 20; i++) await h.push({ key: `k${i % 5}`, n: i }, { timestamp: i });
     await h.end();
-    assert.deepEqual((h.output as [string, number][]).toSorted(), [["k0", 30], ["k1", 34], ["k2", 38], ["k3", 42], ["k4", 46]]);
+    assert.deepEqual((h.output as [string, number][]).toSorted(), [["k0", 30], ["k1", 34], ["k2", 38], [
+      "k3",
+      42,
+    ], ["k4", 46]]);
   }
 });
 
@@ -430,4 +447,3 @@ Deno.test("a value that is kept is not the one that goes on: changing either cha
   assert.deepEqual(h.state("p", "a"), { kept: [{ key: "a", n: 1 }, { key: "a", n: 2 }, { key: "a", n: 3 }] });
   await h.end();
 });
-

@@ -14,7 +14,7 @@ import type { Batch, RecordContext, Watermark, WindowOfRow } from "../../record.
 import type { OperatorContext } from "../../runtime/operator.ts";
 import { copyValue } from "../../value.ts";
 import type { PaneWindows } from "../../window/assigner.ts";
-import { type WindowSettings, windowOfRow } from "./settings.ts";
+import { windowOfRow, type WindowSettings } from "./settings.ts";
 import { WindowOperator } from "./window_operator.ts";
 
 /** A key in a window. */
@@ -72,9 +72,10 @@ export class FixedWindowOperator extends WindowOperator {
     const { windows } = this;
     const pane = windows.paneStart(timestamp);
     if (windows.single) {
-      const window = pane === this.#lastPane && this.#lastWindow!.gone > own && this.#lastWindow!.gone > this.watermark
-        ? this.#lastWindow!
-        : this.#single(pane, own);
+      const window =
+        pane === this.#lastPane && this.#lastWindow!.gone > own && this.#lastWindow!.gone > this.watermark
+          ? this.#lastWindow!
+          : this.#single(pane, own);
       if (window === undefined) {
         this.late(Math.max(own, this.watermark) - windows.windowEnd(pane));
         return;
@@ -157,7 +158,9 @@ export class FixedWindowOperator extends WindowOperator {
     const { early, every } = this.settings.trigger!;
     cell.fresh++;
     if (every !== undefined && cell.fresh >= every) this.#early(window, cell);
-    else if (early !== undefined && this.#earlyAt === Infinity) this.#earlyAt = this.context.clock.now() + early;
+    else if (early !== undefined && this.#earlyAt === Infinity) {
+      this.#earlyAt = this.context.clock.now() + early;
+    }
   }
 
   #early(window: Window, cell: Cell): void {

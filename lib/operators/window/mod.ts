@@ -22,7 +22,9 @@ export function windowOperator(
   context: OperatorContext,
 ): Operator {
   const mergeable = settings.fold.merge !== undefined;
-  const merging: WindowSettings = mergeable ? settings : { ...settings, fold: bufferedFold(settings.fold, context.failed) };
+  const merging: WindowSettings = mergeable
+    ? settings
+    : { ...settings, fold: bufferedFold(settings.fold, context.failed) };
   switch (assigner.kind) {
     case "panes":
       return assigner.single || !mergeable || settings.trigger !== undefined

@@ -15,7 +15,7 @@ import type { OperatorContext } from "../../runtime/operator.ts";
 import type { SessionWindows } from "../../window/assigner.ts";
 import { EndQueue } from "./end_queue.ts";
 import { NO_SESSION, type SessionSlot, SessionStore } from "./session_store.ts";
-import { type WindowSettings, windowOfRow } from "./settings.ts";
+import { windowOfRow, type WindowSettings } from "./settings.ts";
 import { WindowOperator } from "./window_operator.ts";
 
 /** Runs session windows. */
@@ -78,12 +78,20 @@ export class SessionWindowOperator extends WindowOperator {
   }
 
   /** Puts a record where it belongs: into a session of its own, or into the one that all it touches become. */
-  #place(value: unknown, record: RecordContext, youngest: SessionSlot, timestamp: number, own: Watermark): void {
+  #place(
+    value: unknown,
+    record: RecordContext,
+    youngest: SessionSlot,
+    timestamp: number,
+    own: Watermark,
+  ): void {
     const { fold, allowedLateness } = this.settings, sessions = this.#sessions;
     let start = timestamp, end = timestamp + this.#gap;
     const touched: SessionSlot[] = [];
     for (let slot = youngest; slot !== NO_SESSION; slot = sessions.older[slot]!) {
-      if (timestamp < sessions.ends[slot]! && sessions.starts[slot]! < timestamp + this.#gap) touched.push(slot);
+      if (timestamp < sessions.ends[slot]! && sessions.starts[slot]! < timestamp + this.#gap) {
+        touched.push(slot);
+      }
     }
     touched.reverse(); // the oldest first
     for (const slot of touched) {
@@ -158,7 +166,9 @@ export class SessionWindowOperator extends WindowOperator {
     const { early, every } = this.settings.trigger!;
     const fresh = ++this.#sessions.fresh[slot]!;
     if (every !== undefined && fresh >= every) this.#early(slot);
-    else if (early !== undefined && this.#earlyAt === Infinity) this.#earlyAt = this.context.clock.now() + early;
+    else if (early !== undefined && this.#earlyAt === Infinity) {
+      this.#earlyAt = this.context.clock.now() + early;
+    }
   }
 
   #early(slot: SessionSlot): void {
@@ -171,7 +181,9 @@ export class SessionWindowOperator extends WindowOperator {
     if (now < this.#earlyAt) return;
     this.#earlyAt = Infinity;
     const { closed, fresh } = this.#sessions;
-    for (const slot of [...this.#sessions.slots()]) if (closed[slot] === 0 && fresh[slot]! > 0) this.#early(slot);
+    for (const slot of [...this.#sessions.slots()]) {
+      if (closed[slot] === 0 && fresh[slot]! > 0) this.#early(slot);
+    }
   }
 
   protected override nextDue(): number {

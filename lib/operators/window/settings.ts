@@ -30,7 +30,11 @@ export interface WindowSettings {
 }
 
 /** The values that go out for one key and window. */
-export type WindowRows = (result: unknown, key: unknown, window: WindowOfRow | undefined) => readonly unknown[];
+export type WindowRows = (
+  result: unknown,
+  key: unknown,
+  window: WindowOfRow | undefined,
+) => readonly unknown[];
 
 /** One row with the shape given. */
 export function oneRow(shape: RowShape | undefined): WindowRows {

@@ -18,7 +18,7 @@ import { keyIdentity } from "../../key.ts";
 import type { Batch, RecordContext, Watermark, WindowOfRow } from "../../record.ts";
 import type { OperatorContext } from "../../runtime/operator.ts";
 import type { PaneWindows } from "../../window/assigner.ts";
-import { type WindowSettings, windowOfRow } from "./settings.ts";
+import { windowOfRow, type WindowSettings } from "./settings.ts";
 import { WindowOperator } from "./window_operator.ts";
 
 /** A key in a pane. */
@@ -181,7 +181,9 @@ export class SlidingWindowOperator extends WindowOperator {
   #afterGap(start: number): number {
     let oldest = Infinity;
     for (const pane of this.#panes.values()) if (!pane.taken && pane.start < oldest) oldest = pane.start;
-    return oldest === Infinity ? NaN : Math.max(this.windows.nextWindow(start), this.windows.firstWindow(oldest));
+    return oldest === Infinity
+      ? NaN
+      : Math.max(this.windows.nextWindow(start), this.windows.firstWindow(oldest));
   }
 
   /** Takes the panes before `end` into the queues of their keys. */
@@ -216,7 +218,11 @@ export class SlidingWindowOperator extends WindowOperator {
     try {
       if (queue.turn < queue.head) this.#turn(queue);
       const { front, head, turn, back } = queue;
-      merged = head === turn ? back : back === undefined ? front[head] : this.#merge(this.#copy(front[head]), back);
+      merged = head === turn
+        ? back
+        : back === undefined
+        ? front[head]
+        : this.#merge(this.#copy(front[head]), back);
     } catch {
       this.#irregular(queue, starts.at(-1)!); // merging pane by pane says what is wrong, and of which row
       return this.#emitPanes(identity, queue.key, start, this.before);
@@ -256,7 +262,9 @@ export class SlidingWindowOperator extends WindowOperator {
     let merged: unknown;
     const take = (cells: Cells) => {
       const cell = cells.get(identity);
-      if (cell !== undefined) merged = merged === undefined ? this.#copy(cell.acc) : this.#merge(merged, cell.acc);
+      if (cell !== undefined) {
+        merged = merged === undefined ? this.#copy(cell.acc) : this.#merge(merged, cell.acc);
+      }
     };
     for (const { cells, restricted } of inside) {
       take(cells);

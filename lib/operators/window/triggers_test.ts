@@ -2,7 +2,14 @@ import assert from "node:assert/strict";
 import { count, sum } from "../../aggregate/mod.ts";
 import type { TriggerOptions, WindowedStream } from "../../stream/keyed_stream.ts";
 import { type Harness, harness } from "../../testing/mod.ts";
-import { count as countWindows, global, session, sliding, tumbling, type WindowAssigner } from "../../window/mod.ts";
+import {
+  count as countWindows,
+  global,
+  session,
+  sliding,
+  tumbling,
+  type WindowAssigner,
+} from "../../window/mod.ts";
 
 interface Event {
   readonly key: string;
@@ -19,17 +26,23 @@ function run(
   set: (windowed: WindowedStream<string, Event>) => WindowedStream<string, Event> = (windowed) => windowed,
 ): Promise<Harness<Event, Row>> {
   return harness<Event, Row>((stream) =>
-    set(stream.keyBy(({ key }) => key, { partitions: 2 }).window(assigner)).aggregate({ count: count(), sum: sum("n") }, { id: "w" })
+    set(stream.keyBy(({ key }) => key, { partitions: 2 }).window(assigner)).aggregate({
+      count: count(),
+      sum: sum("n"),
+    }, { id: "w" })
   );
 }
-const triggered = (assigner: WindowAssigner, options: TriggerOptions) => run(assigner, (windowed) => windowed.trigger(options));
+const triggered = (assigner: WindowAssigner, options: TriggerOptions) =>
+  run(assigner, (windowed) => windowed.trigger(options));
 
 /** Rows as text: key, result, window, `early` or not. */
 const rowsOf = (h: Harness<Event, Row>): string[] =>
   h.records.map(({ key, value, window }) =>
-    `${key} ${value.count}/${value.sum}` + (window === undefined ? "" : ` [${window.start},${window.end})${window.early ? " early" : ""}`)
+    `${key} ${value.count}/${value.sum}` +
+    (window === undefined ? "" : ` [${window.start},${window.end})${window.early ? " early" : ""}`)
   );
-const push = async (h: Harness<Event, Row>, key: string, n: number, timestamp: number) => await h.push({ key, n }, { timestamp });
+const push = async (h: Harness<Event, Row>, key: string, n: number, timestamp: number) =>
+  await h.push({ key, n }, { timestamp });
 
 const STRETCHES: readonly [string, WindowAssigner, string][] = [
   ["tumbling", tumbling(100), "[0,100)"],
@@ -57,10 +70,19 @@ for (const [name, assigner, window] of STRETCHES) {
 
   Deno.test(`early rows of ${name} windows by the number of records, per key`, async () => {
     const h = await triggered(assigner, { every: 2 });
-    for (const [key, n] of [["a", 1], ["b", 10], ["a", 2], ["a", 4], ["a", 8], ["b", 20]] as const) await push(h, key, n, 20);
-    assert.deepEqual(rowsOf(h).map((row) => row.replace(/\[.*\)/, "w")), ["a 2/3 w early", "a 4/15 w early", "b 2/30 w early"]);
+    for (const [key, n] of [["a", 1], ["b", 10], ["a", 2], ["a", 4], ["a", 8], ["b", 20]] as const) {
+      await push(h, key, n, 20);
+    }
+    assert.deepEqual(rowsOf(h).map((row) => row.replace(/\[.*\)/, "w")), [
+      "a 2/3 w early",
+      "a 4/15 w early",
+      "b 2/30 w early",
+    ]);
     await h.watermark(200);
-    assert.deepEqual(rowsOf(h).slice(3).map((row) => row.replace(/\[.*\)/, "w")).toSorted(), ["a 4/15 w", "b 2/30 w"]);
+    assert.deepEqual(rowsOf(h).slice(3).map((row) => row.replace(/\[.*\)/, "w")).toSorted(), [
+      "a 4/15 w",
+      "b 2/30 w",
+    ]);
     await h.end();
   });
 
@@ -68,7 +90,11 @@ for (const [name, assigner, window] of STRETCHES) {
     const h = await triggered(assigner, { every: 2, mode: "purge" });
     for (const n of [1, 2, 4, 8, 16]) await push(h, "a", n, 20);
     await h.watermark(200);
-    assert.deepEqual(rowsOf(h).map((row) => row.replace(/\[.*\)/, "w")), ["a 2/3 w early", "a 2/12 w early", "a 1/16 w"]);
+    assert.deepEqual(rowsOf(h).map((row) => row.replace(/\[.*\)/, "w")), [
+      "a 2/3 w early",
+      "a 2/12 w early",
+      "a 1/16 w",
+    ]);
     const starts = new Set(h.records.map(({ window }) => window!.start));
     assert.equal(starts.size, 1, "one window all along");
     await h.end();
@@ -107,7 +133,9 @@ Deno.test("early rows of sliding windows come for each window that has changed",
 
 Deno.test("early rows are not late for windows behind them", async () => {
   const h = await harness<Event, { count: number }>((stream) =>
-    stream.keyBy(({ key }) => key, { partitions: 1 }).window(tumbling(10)).trigger({ every: 1 }).aggregate({ count: count() })
+    stream.keyBy(({ key }) => key, { partitions: 1 }).window(tumbling(10)).trigger({ every: 1 }).aggregate({
+      count: count(),
+    })
       .window(tumbling(10)).aggregate({ count: count() }, { id: "second" })
   );
   for (const n of [1, 2, 3]) await h.push({ key: "a", n }, { timestamp: 5 });
@@ -127,7 +155,11 @@ Deno.test("a global window gives a row when a trigger says so, and the rest at t
   assert.equal(h.records.length, 1, "no time closes it");
   await h.end();
   assert.deepEqual(rowsOf(h).toSorted(), ["a 2/3", "a 3/7", "b 1/9"]);
-  assert.deepEqual(h.records.filter(({ key }) => key === "a").map(({ timestamp }) => timestamp), [90, 90], "the time of the newest in it");
+  assert.deepEqual(
+    h.records.filter(({ key }) => key === "a").map(({ timestamp }) => timestamp),
+    [90, 90],
+    "the time of the newest in it",
+  );
 });
 
 Deno.test("a purged global window starts from nothing, its row's time as well; a stop gives no row", async () => {
@@ -179,7 +211,10 @@ Deno.test("sessions and sliding windows in processing time", async () => {
   const hops = await run(sliding("10s", "5s"), (windowed) => windowed.inProcessingTime());
   await push(hops, "a", 1, 0);
   await hops.advance("1h");
-  assert.deepEqual(rowsOf(hops), [`a 1/1 [${START - 5000},${START + 5000})`, `a 1/1 [${START},${START + 10_000})`]);
+  assert.deepEqual(rowsOf(hops), [
+    `a 1/1 [${START - 5000},${START + 5000})`,
+    `a 1/1 [${START},${START + 10_000})`,
+  ]);
   await push(hops, "a", 2, 0);
   await hops.end();
   assert.equal(hops.records.length, 4);

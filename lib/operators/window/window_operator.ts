@@ -16,7 +16,11 @@ import type { WindowSettings } from "./settings.ts";
 
 /** Base of the operators that run windows. */
 export abstract class WindowOperator extends EventTimeOperator {
-  constructor(protected readonly settings: WindowSettings, context: OperatorContext, time: TimeDomain = "event") {
+  constructor(
+    protected readonly settings: WindowSettings,
+    context: OperatorContext,
+    time: TimeDomain = "event",
+  ) {
     super(context, time);
   }
 
@@ -51,7 +55,12 @@ export abstract class WindowOperator extends EventTimeOperator {
   }
 
   /** Hands a row that could not be computed to the failure policy. */
-  protected rowFailed(error: unknown, key: unknown, timestamp: number, window: WindowOfRow | undefined): void {
+  protected rowFailed(
+    error: unknown,
+    key: unknown,
+    timestamp: number,
+    window: WindowOfRow | undefined,
+  ): void {
     this.context.failed(this.standIn({ window: window ?? null }, key, timestamp), 0, error);
   }
 }
