@@ -26,7 +26,7 @@ import { Batch, type Channel, type Origin, RecordView } from "../record.ts";
 import type { OperatorCounters, SplitStatus, StageTimes } from "./counters.ts";
 import type { EdgeItem } from "./edge.ts";
 import type { FailureHandler } from "./failure.ts";
-import { yieldToEventLoop } from "./scheduling.ts";
+import { yieldToEventLoop } from "../scheduling.ts";
 import type { StageOutputs } from "./outputs.ts";
 import type { Task } from "./stage.ts";
 import { EventTime, isTimestamp, type TimestampOf, type WatermarkStrategy } from "./watermarks.ts";

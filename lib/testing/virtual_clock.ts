@@ -5,7 +5,7 @@
  */
 import type { Alarm, Clock } from "../clock.ts";
 import { type Duration, parseDuration } from "../duration.ts";
-import { yieldToEventLoop } from "../runtime/scheduling.ts";
+import { yieldToEventLoop } from "../scheduling.ts";
 
 interface Pending {
   readonly at: number;

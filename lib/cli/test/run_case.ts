@@ -9,7 +9,7 @@
  */
 import { delay } from "../../clock.ts";
 import { asError, MailerError } from "../../errors.ts";
-import { yieldToEventLoop } from "../../runtime/scheduling.ts";
+import { yieldToEventLoop } from "../../scheduling.ts";
 import type { RunHandle } from "../../stream/handle.ts";
 import { buildWorkflow } from "../../workflow/build/mod.ts";
 import type { Connectors } from "../../workflow/registry.ts";

@@ -1,0 +1,104 @@
+/**
+ * A named state of an operator: what its values look like over the versions of the program, and whose time they expire by.
+ *
+ * @module
+ */
+import { MailerError } from "../../errors.ts";
+import type { KeyIdentity } from "../../key.ts";
+import { ByteReader } from "./bytes.ts";
+import { decodeValue } from "./codec.ts";
+import { CHUNKED, type EntryHead, OWN_KEY } from "./entry.ts";
+import type { EntryPage } from "./page.ts";
+import type { Run } from "./run.ts";
+
+/** Settings of a space. */
+export interface SpaceOptions {
+  /** Version of what the values look like, 0 … 255. Default 0. */
+  readonly version?: number;
+  /** Brings a value of an older version to the current one. Without it, such a value is an error. */
+  readonly migrate?: (value: unknown, version: number) => unknown;
+  /** Now, for values that expire. Without it none does. Must not go back. */
+  readonly time?: () => number;
+}
+
+/** An entry of a run, read. */
+export interface StoredEntry<V = unknown> {
+  readonly identity: KeyIdentity;
+  readonly key: unknown;
+  readonly value: V;
+  /** Infinity: never. */
+  readonly expires: number;
+}
+
+/** A space of one operator. */
+export class Space {
+  readonly name: string;
+  readonly version: number;
+  readonly time: (() => number) | undefined;
+  readonly #migrate: ((value: unknown, version: number) => unknown) | undefined;
+  readonly #operator: string;
+
+  /** @param operator Names its owner, for errors. */
+  constructor(operator: string, name: string, options: SpaceOptions) {
+    this.#operator = operator;
+    this.name = name;
+    this.version = options.version ?? 0;
+    this.time = options.time;
+    this.#migrate = options.migrate;
+    if (!(Number.isInteger(this.version) && this.version >= 0 && this.version <= 255)) {
+      throw new MailerError(
+        "invalid_version",
+        `${this.label}: a version is a whole number from 0 to 255, not ${this.version}`,
+      );
+    }
+  }
+
+  /** How errors call it. */
+  get label(): string {
+    return `operator "${this.#operator}", state "${this.name}"`;
+  }
+
+  /** Reads an entry that is no tombstone. */
+  read(head: EntryHead, page: EntryPage, index: number, run: Run): StoredEntry | Promise<StoredEntry> {
+    const { flags, version, expires, identityFrom, identityTo } = head;
+    const reader = new ByteReader(page.bytes, identityFrom);
+    const identity = decodeValue(reader) as KeyIdentity;
+    reader.at = identityTo;
+    if ((flags & CHUNKED) === 0) return this.#entry(identity, flags, version, expires, reader);
+    if (reader.at >= page.end(index)) throw new RangeError("an entry is cut short");
+    const first = reader.varint(), length = reader.varint();
+    return run.chunk(first, length).then((payload) =>
+      this.#entry(identity, flags, version, expires, new ByteReader(payload))
+    );
+  }
+
+  #entry(
+    identity: KeyIdentity,
+    flags: number,
+    version: number,
+    expires: number,
+    payload: ByteReader,
+  ): StoredEntry {
+    const key = (flags & OWN_KEY) === 0 ? identity : decodeValue(payload);
+    const value = decodeValue(payload);
+    return {
+      identity,
+      key,
+      value: version === this.version ? value : this.#migrated(value, version),
+      expires,
+    };
+  }
+
+  #migrated(value: unknown, version: number): unknown {
+    if (this.#migrate !== undefined && version < this.version) return this.#migrate(value, version);
+    throw new MailerError(
+      "state_version",
+      `${this.label} was stored in version ${version}, the program has version ${this.version}`,
+      {
+        hint: version > this.version
+          ? "run the newer program, or go back to an older checkpoint"
+          : "give the state a migrate function",
+      },
+    );
+  }
+}

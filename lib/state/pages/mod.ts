@@ -1,0 +1,16 @@
+/**
+ * Page stores: the port, and the three there are.
+ *
+ * @module
+ */
+export { type KvPagesOptions, openKvPages } from "./kv.ts";
+export { MemoryPages } from "./memory.ts";
+export {
+  type DocumentChange,
+  LARGEST_DOCUMENT,
+  LARGEST_PAGE,
+  type Listed,
+  type PageRef,
+  type PageStore,
+} from "./port.ts";
+export { openSqlitePages, type SqlitePagesOptions } from "./sqlite.ts";
