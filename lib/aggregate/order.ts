@@ -4,6 +4,7 @@
  * @module
  */
 import { compareNumbers, type Numeric } from "../numeric.ts";
+import { compareTexts } from "../text_order.ts";
 import { notComparable } from "./field.ts";
 
 /**
@@ -22,21 +23,6 @@ export function sameKind(name: string, a: Numeric | string, b: Numeric | string)
   if ((typeof a === "string") !== (typeof b === "string")) throw notComparable(name, a, b);
 }
 
-function compareTexts(a: string, b: string): number {
-  if (a === b) return 0;
-  const length = Math.min(a.length, b.length);
-  for (let i = 0; i < length; i++) {
-    const x = a.charCodeAt(i), y = b.charCodeAt(i);
-    if (x !== y) return codePointRank(x) < codePointRank(y) ? -1 : 1;
-  }
-  return a.length < b.length ? -1 : 1;
-}
-
-/** Surrogates stand for code points behind all others. */
-function codePointRank(unit: number): number {
-  return unit < 0xd800 || unit > 0xdfff ? unit : unit + 0x10000;
-}
-
 /** Something of a record, with its place in time. */
 export interface Entry {
   /** The record's value, or what was read from it. */
@@ -50,4 +36,25 @@ export interface Entry {
 /** Whether `a` comes before `b`: by event time, then by arrival. */
 export function isBefore(a: Entry, b: Entry): boolean {
   return a.timestamp < b.timestamp || (a.timestamp === b.timestamp && a.sequence < b.sequence);
+}
+
+/** The first `most` of two lists that are in order; of entries neither of which is first, `b`'s. Neither list is changed. */
+export function mergeFirst<E>(
+  a: readonly E[],
+  b: readonly E[],
+  most: number,
+  isFirst: (a: E, b: E) => boolean,
+): E[] {
+  const merged: E[] = [];
+  for (let i = 0, j = 0; merged.length < most && (i < a.length || j < b.length);) {
+    const x = a[i], y = b[j];
+    if (y === undefined || (x !== undefined && isFirst(x, y))) {
+      merged.push(x!);
+      i++;
+    } else {
+      merged.push(y);
+      j++;
+    }
+  }
+  return merged;
 }

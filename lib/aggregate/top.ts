@@ -11,7 +11,7 @@ import type { Numeric } from "../numeric.ts";
 import { copyValue } from "../value.ts";
 import { type Field, fieldReader, missingField, orderedOrNull, wholeRecord } from "./field.ts";
 import type { SteppedFunction } from "./function.ts";
-import { compareOrdered, type Entry, isBefore, sameKind } from "./order.ts";
+import { compareOrdered, type Entry, isBefore, mergeFirst, sameKind } from "./order.ts";
 
 /** What {@link topN} takes. */
 export interface TopOptions<In> {
@@ -82,20 +82,7 @@ export function topN<In = unknown>(options: TopOptions<In>): SteppedFunction<In,
     read,
     fold,
     add: (acc, value, timestamp, sequence) => fold(acc, read(acc, value), timestamp, sequence),
-    merge(a, b) {
-      const merged: RankedEntry[] = [];
-      for (let i = 0, j = 0; merged.length < n && (i < a.length || j < b.length);) {
-        const [x, y] = [a[i], b[j]];
-        if (y === undefined || (x !== undefined && isBetter(x, y))) {
-          merged.push(x!);
-          i++;
-        } else {
-          merged.push(y);
-          j++;
-        }
-      }
-      return merged;
-    },
+    merge: (a, b) => mergeFirst(a, b, n, isBetter),
     result: (acc) => acc.map(({ value }) => copyValue(value)),
   };
 }

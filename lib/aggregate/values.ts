@@ -9,7 +9,7 @@ import { MailerError } from "../errors.ts";
 import { copyValue } from "../value.ts";
 import { type Field, type FieldReader, fieldReader, missingField, wholeRecord } from "./field.ts";
 import type { SteppedFunction } from "./function.ts";
-import { type Entry, isBefore } from "./order.ts";
+import { type Entry, isBefore, mergeFirst } from "./order.ts";
 
 /** An {@link Entry} that its accumulator overwrites. */
 export interface EntryCell {
@@ -104,20 +104,7 @@ export function collect<In = unknown>(
     read,
     fold,
     add: (acc, value, timestamp, sequence) => fold(acc, read(acc, value), timestamp, sequence),
-    merge(a, b) {
-      const merged: Entry[] = [];
-      for (let i = 0, j = 0; merged.length < limit && (i < a.length || j < b.length);) {
-        const [x, y] = [a[i], b[j]];
-        if (y === undefined || (x !== undefined && !isBefore(y, x))) {
-          merged.push(x!);
-          i++;
-        } else {
-          merged.push(y);
-          j++;
-        }
-      }
-      return merged;
-    },
+    merge: (a, b) => mergeFirst(a, b, limit, (x, y) => !isBefore(y, x)),
     result: (acc) => acc.map(({ value }) => copyValue(value)),
   };
 }

@@ -8,6 +8,7 @@
  *
  * @module
  */
+import { compareTexts } from "../text_order.ts";
 import { Decimal } from "../json.ts";
 import { failure, type Part } from "./errors.ts";
 import { mapEntries, mapGet, mapSize } from "./members.ts";
@@ -22,7 +23,7 @@ const MAX_DEPTH = 1000;
  * @throws `expression_failed` for values without an order.
  */
 export function order(x: unknown, y: unknown, part: Part): number {
-  if (typeof x === "string" && typeof y === "string") return orderTexts(x, y);
+  if (typeof x === "string" && typeof y === "string") return compareTexts(x, y);
   if (isNumber(x) && isNumber(y)) return orderNumbers(x, y);
   if (typeof x === "boolean" && typeof y === "boolean") return Number(x) - Number(y);
   if (x instanceof Timestamp && y instanceof Timestamp) return orderNumbers(x.nanos, y.nanos);
@@ -95,19 +96,6 @@ function orderDecimal(decimal: Decimal, other: number | bigint): number {
   if (!exact) return orderPlain(decimal.value, other);
   const { floor, whole } = splitDecimal(decimal);
   return floor < other ? -1 : floor > other || !whole ? 1 : 0;
-}
-
-/** By code point: units of a surrogate pair come behind all others. */
-export function orderTexts(x: string, y: string): number {
-  if (x === y) return 0;
-  const length = Math.min(x.length, y.length);
-  for (let i = 0; i < length; i++) {
-    const a = x.charCodeAt(i), b = y.charCodeAt(i);
-    if (a === b) continue;
-    const aPair = a >= 0xd800 && a <= 0xdfff, bPair = b >= 0xd800 && b <= 0xdfff;
-    return aPair === bPair ? a - b : aPair ? 1 : -1;
-  }
-  return x.length - y.length;
 }
 
 function orderBytes(x: Uint8Array, y: Uint8Array): number {

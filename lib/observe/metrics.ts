@@ -141,20 +141,16 @@ export class PipelineMetrics {
   }
 
   #counter(name: string, help: string, labels: string[], collect: Collect): void {
-    new Counter({
-      name,
-      help,
-      labelNames: labels,
-      registers: [this.registry],
-      collect(this: Collector) {
-        this.reset();
-        collect((values, value) => this.inc(values, value));
-      },
-    });
+    new Counter(this.#settings(name, help, labels, collect));
   }
 
   #gauge(name: string, help: string, labels: string[], collect: Collect): void {
-    new Gauge({
+    new Gauge(this.#settings(name, help, labels, collect));
+  }
+
+  /** A metric that is filled anew whenever it is asked for. */
+  #settings(name: string, help: string, labels: string[], collect: Collect): MetricSettings {
+    return {
       name,
       help,
       labelNames: labels,
@@ -163,8 +159,16 @@ export class PipelineMetrics {
         this.reset();
         collect((values, value) => this.inc(values, value));
       },
-    });
+    };
   }
+}
+
+interface MetricSettings {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: string[];
+  readonly registers: Registry[];
+  readonly collect: (this: Collector) => void;
 }
 
 type Collect = (set: (labels: Record<string, string>, value: number) => void) => void;

@@ -11,7 +11,7 @@ import type { Batch, Channel, Marker } from "../record.ts";
 import { AsyncStage } from "./async_stage.ts";
 import { EdgeCounters, OperatorCounters, type SplitStatus, StageTimes } from "./counters.ts";
 import { Edge } from "./edge.ts";
-import { failureHandler } from "./failure.ts";
+import { type FailureHandler, failureHandler } from "./failure.ts";
 import type { Operator, OperatorContext, Receiver } from "./operator.ts";
 import { StageOutputs } from "./outputs.ts";
 import { AlignedMerge, CountedOperator, Outbox, OutputPort, type OutputReader, UnionInput } from "./ports.ts";
@@ -39,6 +39,13 @@ const ROUTER = -1;
 /** Largest batch a source reads, whatever the buffer size. */
 const LARGEST_BATCH = 1024;
 
+/** Who reads an output, and by which edge where it is in another stage. */
+interface Reader {
+  readonly node: GraphNode;
+  readonly output: string | undefined;
+  readonly edge: PlannedEdge | undefined;
+}
+
 /** A plan with everything it needs to run. */
 export class Instance {
   readonly sources: SourceTask[] = [];
@@ -59,11 +66,14 @@ export class Instance {
   readonly #groups = new Map<GraphNode, readonly number[]>();
   readonly #unionGroups = new Map<GraphNode, ReadonlyMap<number, number>[]>();
   readonly #ownGroups = new Map<GraphNode, number>();
+  readonly #readersOf = new Map<GraphNode, Reader[]>();
+  readonly #userCode = new Map<GraphNode, boolean>();
   #nextGroup = 0;
 
   constructor(plan: Plan, options: InstanceOptions) {
     this.#plan = plan;
     this.#options = options;
+    this.#indexReaders();
     for (const node of plan.nodes) {
       const counters = new OperatorCounters(node.id, node.type, plan.stageOf(node).id);
       this.#counters.set(node, counters);
@@ -126,7 +136,7 @@ export class Instance {
     const counters = this.#counters.get(node)!;
     const exits = this.#exits(stage, times);
     const main = this.#port(node, undefined, counters, exits, 0);
-    const dead = this.#port(node, DEAD_LETTERS, new OperatorCounters(node.id, node.type, stage.id), exits, 0);
+    const { failed } = this.#failures(node, exits, 0);
     const task = new SourceTask({
       id: node.id,
       source: node.source,
@@ -141,7 +151,7 @@ export class Instance {
       times,
       outputs: exits.outputs,
       emit: (batch) => main.batch(batch),
-      failed: failureHandler(node.id, node.onError, counters, clock, () => dead),
+      failed,
       onSplit: (status) => this.splits.push(status),
     });
     this.sources.push(task);
@@ -154,7 +164,7 @@ export class Instance {
     const { clock, logger, signal } = this.#options;
     const counters = this.#counters.get(node)!;
     const exits = this.#exits(stage, times);
-    const dead = this.#port(node, DEAD_LETTERS, new OperatorCounters(node.id, node.type, stage.id), exits, 0);
+    const { failed } = this.#failures(node, exits, 0);
     const task = new SinkTask({
       id: node.id,
       sink: node.sink,
@@ -164,7 +174,7 @@ export class Instance {
       counters,
       times,
       retry: node.retry,
-      failed: failureHandler(node.id, node.onError, counters, clock, () => dead),
+      failed,
       outputs: exits.outputs,
       signal,
     });
@@ -178,13 +188,13 @@ export class Instance {
     const { clock, logger, signal } = this.#options;
     const counters = this.#counters.get(node)!;
     const exits = this.#exits(stage, times);
-    const dead = this.#port(node, DEAD_LETTERS, new OperatorCounters(node.id, node.type, stage.id), exits, 0);
+    const { failed } = this.#failures(node, exits, 0);
     const operator = node.create({
       id: node.id,
       clock,
       logger,
       signal,
-      failed: failureHandler(node.id, node.onError, counters, clock, () => dead),
+      failed,
       dropped: (reason, count) => counters.drop(reason, count),
     });
     const main = this.#port(node, undefined, counters, exits, 0);
@@ -241,14 +251,7 @@ export class Instance {
 
   #keyRouter(node: GraphNode & { kind: "keyBy" }, heads: readonly Receiver[], exits: Exits): Receiver {
     const counters = this.#counters.get(node)!;
-    const dead = this.#port(
-      node,
-      DEAD_LETTERS,
-      new OperatorCounters(node.id, node.type, node.id),
-      exits,
-      ROUTER,
-    );
-    const failed = failureHandler(node.id, node.onError, counters, this.#options.clock, () => dead);
+    const { dead, failed } = this.#failures(node, exits, ROUTER);
     const router = new KeyRouter(node.keyOf, heads, this.#options.maxKeyGroups, failed);
     return new CountedOperator(withFollowers(router, [dead]), counters);
   }
@@ -271,13 +274,7 @@ export class Instance {
       sides.set(name, port);
       (kind === "passed" && node.ownRows ? passed : own).push(port);
     }
-    const dead = this.#port(
-      node,
-      DEAD_LETTERS,
-      new OperatorCounters(node.id, node.type, stage.id),
-      exits,
-      partition,
-    );
+    const { dead, failed } = this.#failures(node, exits, partition);
     (node.ownRows ? passed : own).push(dead);
     const mainAndOwn = withFollowers(main, own);
     const gauges = { stateEntries: 0, timers: 0, maxLateness: 0 };
@@ -299,7 +296,7 @@ export class Instance {
         return port;
       },
       isRead: (name) => this.#readers(node, name).length > 0,
-      failed: failureHandler(node.id, node.onError, counters, clock, () => dead),
+      failed,
       dropped: (reason, count) => counters.drop(reason, count),
       wakeAt,
       gauges,
@@ -331,29 +328,46 @@ export class Instance {
     return port;
   }
 
-  #readers(
-    node: GraphNode,
-    output: string | undefined,
-  ): { node: GraphNode; edge: PlannedEdge | undefined }[] {
-    return this.#plan.nodes.flatMap((reader) =>
-      reader.inputs.flatMap((input, index) => {
-        if (input.node !== node || input.output !== output) return [];
-        return [{
-          node: reader,
-          edge: this.#plan.edges.find((edge) => edge.reader === reader && edge.input === index),
-        }];
-      })
-    );
+  #readers(node: GraphNode, output: string | undefined): readonly Reader[] {
+    return this.#readersOf.get(node)?.filter((reader) => reader.output === output) ?? [];
   }
 
+  /** Who reads what, found once: every port of every partition asks. */
+  #indexReaders(): void {
+    const edges = new Map<GraphNode, PlannedEdge[]>();
+    for (const edge of this.#plan.edges) edges.set(edge.reader, [...(edges.get(edge.reader) ?? []), edge]);
+    for (const reader of this.#plan.nodes) {
+      reader.inputs.forEach(({ node, output }, index) => {
+        const edge = edges.get(reader)?.find(({ input }) => input === index);
+        this.#readersOf.set(node, [...(this.#readersOf.get(node) ?? []), { node: reader, output, edge }]);
+      });
+    }
+  }
+
+  /** Whether values of a node come to code of the user's. Remembered: the ways through branches and unions are many. */
   #reachesUserCode(node: GraphNode): boolean {
+    let reaches = this.#userCode.get(node);
+    if (reaches === undefined) this.#userCode.set(node, reaches = this.#findUserCode(node));
+    return reaches;
+  }
+
+  #findUserCode(node: GraphNode): boolean {
     if (node.kind === "sink") return node.sink.handsValuesOut === true;
     if (node.kind === "keyBy" || ((node.kind === "operator" || node.kind === "async") && node.userCode)) {
       return true;
     }
-    return this.#plan.nodes.some((reader) =>
-      reader.inputs.some((input) => input.node === node) && this.#reachesUserCode(reader)
-    );
+    return this.#readersOf.get(node)?.some((reader) => this.#reachesUserCode(reader.node)) ?? false;
+  }
+
+  /** The failure policy of a node, and the port that its dead letters leave by. */
+  #failures(node: GraphNode, exits: Exits, partition: number): { dead: OutputPort; failed: FailureHandler } {
+    const uncounted = new OperatorCounters(node.id, node.type, this.#plan.stageOf(node).id);
+    const dead = this.#port(node, DEAD_LETTERS, uncounted, exits, partition);
+    const { clock } = this.#options;
+    return {
+      dead,
+      failed: failureHandler(node.id, node.onError, this.#counters.get(node)!, clock, () => dead),
+    };
   }
 
   #edgesTo(stage: PlannedStage): Edge[] {

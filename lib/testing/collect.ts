@@ -4,26 +4,12 @@
  * @module
  */
 import type { Sink } from "../connector.ts";
-import type { Headers, WindowOfRow } from "../record.ts";
+import type { RecordContext } from "../record.ts";
 
-/** A record as it reached a sink. */
-export interface Collected<T> {
+/** A record as it reached a sink. It stays valid. */
+export interface Collected<T> extends RecordContext {
   /** The value. */
   readonly value: T;
-  /** The key chosen by the last `keyBy`, else the source's, else `undefined`. */
-  readonly key: unknown;
-  /** Event time, ms since the epoch. */
-  readonly timestamp: number;
-  /** Headers in order; empty where there are none. */
-  readonly headers: Headers;
-  /** Name of the source; of a row an operator made, the operator's id. */
-  readonly source: string;
-  /** Split of the source; of a row an operator made, its partition. */
-  readonly split: string;
-  /** Offset in the split; undefined for a row an operator made. */
-  readonly offset: number | undefined;
-  /** The window the row is a result of, if any. */
-  readonly window: WindowOfRow | undefined;
 }
 
 /** A sink and what it has got so far. */

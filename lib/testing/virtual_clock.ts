@@ -9,7 +9,6 @@ import { yieldToEventLoop } from "../scheduling.ts";
 
 interface Pending {
   readonly at: number;
-  readonly order: number;
   readonly callback: () => void;
 }
 
@@ -19,7 +18,7 @@ const TURNS = 20;
 /** Time by hand. */
 export class VirtualClock implements Clock {
   #now: number;
-  #order = 0;
+  /** In the order they were set. */
   readonly #pending = new Set<Pending>();
 
   /**
@@ -38,7 +37,7 @@ export class VirtualClock implements Clock {
     return this.#now;
   }
   schedule(delayMs: number, callback: () => void): Alarm {
-    const pending: Pending = { at: this.#now + Math.max(0, delayMs), order: this.#order++, callback };
+    const pending: Pending = { at: this.#now + Math.max(0, delayMs), callback };
     this.#pending.add(pending);
     return { cancel: () => void this.#pending.delete(pending) };
   }
@@ -66,11 +65,7 @@ export class VirtualClock implements Clock {
     let next: Pending | undefined;
     for (const pending of this.#pending) {
       if (pending.at > target) continue;
-      if (
-        next === undefined || pending.at < next.at || (pending.at === next.at && pending.order < next.order)
-      ) {
-        next = pending;
-      }
+      if (next === undefined || pending.at < next.at) next = pending; // of equal ones the first that was set
     }
     return next;
   }

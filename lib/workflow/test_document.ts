@@ -7,8 +7,7 @@ import { type AnyFields, types } from "./field_type.ts";
 import { type Path, pathText, type Place, type Problem, TOP } from "./problem.ts";
 import { readFields } from "./read_field.ts";
 import { childOf, mismatch, misshapen, type ReadContext, valueOf } from "./reader.ts";
-import { Secrets } from "./secrets.ts";
-import { openDocument, type ParseOptions } from "./validate.ts";
+import { openDocument, type ParseOptions, readContext } from "./validate.ts";
 import type { DocumentNode, ListNode, MapNode } from "./tree.ts";
 
 /** All tests of a workflow. */
@@ -121,14 +120,7 @@ const MODES = ["anyOrder", "inOrder", "contains"] as const;
 /** Reads and validates the tests of a workflow; the workflow itself is not looked at. */
 export function parseTests(text: string, options: ParseOptions): ParsedTests {
   const { tree, problems } = openDocument(text, options);
-  const context: ReadContext = {
-    problems,
-    secrets: new Secrets(),
-    expressions: [],
-    files: [],
-    uncarried: [],
-    allowUnset: options.allowUnset ?? false,
-  };
+  const context = readContext(problems, options);
   const isRead = tree !== undefined || problems.size === 0;
   const tests = isRead ? readTests(tree, options.file, context) : undefined;
   return { tests: problems.size > 0 ? undefined : tests, problems: problems.list((line) => line) };

@@ -77,17 +77,15 @@ export function openDocument(text: string, options: ParseOptions): OpenedDocumen
   return { tree: interpolate(root, { resolveSecret, allowUnset, problems }), problems };
 }
 
+/** What a document is read with, empty as yet. */
+export function readContext(problems: Problems, { allowUnset = false }: ParseOptions): ReadContext {
+  return { problems, secrets: new Secrets(), expressions: [], files: [], uncarried: [], allowUnset };
+}
+
 /** Reads and validates a workflow. */
 export function parseWorkflow(text: string, options: ParseOptions): ParsedWorkflow {
   const { tree, problems } = openDocument(text, options);
-  const context: ReadContext = {
-    problems,
-    secrets: new Secrets(),
-    expressions: [],
-    files: [],
-    uncarried: [],
-    allowUnset: options.allowUnset ?? false,
-  };
+  const context = readContext(problems, options);
   const idOf = (list: string, index: number) => elementId(tree, list, index);
   problems.nameElements(idOf);
   const isRead = tree !== undefined || problems.size === 0;
