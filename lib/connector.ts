@@ -121,9 +121,25 @@ export interface Sink<T = unknown> {
   describe(): Readonly<Record<string, unknown>>;
   /** Set where the values reach code that may change them: then they are not shared with other readers of the same output. */
   readonly handsValuesOut?: true;
+  /** How what it writes becomes visible exactly once. Default: it does not; after a crash records may come twice. */
+  readonly commits?: SinkCommits;
+  /**
+   * Sinks that commit: called before `open` by a run that goes on from a checkpoint which was durable, but of which it is not known
+   * that it was committed. Commits it where it can. May be called again for the same committable.
+   *
+   * @returns Whether it is committed now, or lost for ever; the run then goes on from the checkpoint before.
+   * @throws Where neither can be told: the run does not start.
+   */
+  recover?(committable: Committable, context: SinkRecovery): Recovered | Promise<Recovered>;
   /** Called once a run, before any source is read. */
   open(context: SinkContext): SinkWriter<T> | Promise<SinkWriter<T>>;
 }
+
+/** What became of a committable. */
+export type Recovered = "committed" | "lost";
+
+/** What the runtime hands a sink to recover a committable. */
+export type SinkRecovery = Pick<SinkContext, "id" | "clock" | "logger" | "signal">;
 
 /** What the runtime hands a sink when it opens it. */
 export interface SinkContext {
@@ -135,6 +151,8 @@ export interface SinkContext {
   readonly logger: Logger;
   /** Aborted when the run gives up on draining: a pending `write` or `flush` should then reject soon. */
   readonly signal: AbortSignal;
+  /** What is known of earlier runs; missing where the pipeline takes no checkpoints. */
+  readonly checkpoints?: SinkCheckpoints;
   /**
    * Hands one record to the sink's failure policy, e.g. one that cannot be encoded. Throws where the policy is to fail;
    * after a return the writer leaves the record out and goes on.
@@ -143,7 +161,36 @@ export interface SinkContext {
 }
 
 /**
+ * How a sink makes records visible exactly once.
+ *
+ * - `two-phase`: `prepare` makes everything written since the last barrier durable but not visible, `commit` makes it visible. What
+ *   has been prepared can always be committed, also by a later run.
+ * - `atomic`: `commit` writes records and checkpoint in one transaction of the sink's own store. What was prepared is lost with the
+ *   process; `recover` finds out whether it had been committed.
+ * - `idempotent`: writing the same records again changes nothing. Neither `prepare` nor `commit` is called.
+ */
+export type SinkCommits = "two-phase" | "atomic" | "idempotent";
+
+/** What a `prepare` says of what is to be committed: a JSON value that means something to the sink alone. */
+export type Committable = unknown;
+
+/** What a sink is told of checkpoints when it is opened. */
+export interface SinkCheckpoints {
+  /**
+   * The committable of the checkpoint the run goes on from; it has been committed. Whatever an earlier run prepared or wrote
+   * behind it is to be discarded: its records come again. Undefined on a first run.
+   */
+  readonly restored: Committable | undefined;
+}
+
+/**
  * Writes the records of one sink.
+ *
+ * A sink that commits (`two-phase`, `atomic`) has `prepare` and `commit`. At a barrier `prepare` is called in the place of `flush`;
+ * when the checkpoint is durable `commit` is called with what it gave, once for each checkpoint, in their order; writes for the next
+ * checkpoint may come in between. Of a checkpoint that failed nothing is committed: what it prepared belongs to the next one.
+ * At a regular end the last `prepare` and `commit` come before `close`. Where the pipeline takes no checkpoints, neither is called,
+ * and what is written becomes visible as soon as the sink can.
  *
  * Calls never overlap. A pending `write` holds everything behind it back; a rejected call ends the run with that error
  * (unless the sink has a retry policy). `flush` comes at every barrier and before `close` at a regular end: after it,
@@ -155,6 +202,10 @@ export interface SinkWriter<T = unknown> {
   write(batch: Batch<T>): void | Promise<void>;
   /** Makes everything written so far as safe as the sink can. */
   flush(): void | Promise<void>;
+  /** Ends what was written since the last barrier and makes it ready to be committed. */
+  prepare?(checkpoint: number): Committable | Promise<Committable>;
+  /** Makes visible what was prepared, and all that was prepared before. */
+  commit?(committable: Committable): void | Promise<void>;
   /** Gives everything back. What was written and not flushed may be lost when `outcome` is `failed`. */
   close(outcome: RunOutcome): void | Promise<void>;
 }

@@ -141,3 +141,13 @@ export function keyGroup(identity: KeyIdentity, maxKeyGroups: number): number {
 export function partitionOf(group: number, partitions: number, maxKeyGroups: number): number {
   return Math.floor(group * partitions / maxKeyGroups);
 }
+
+/** The key groups a partition owns: from the first one to before the second. Reverse of {@link partitionOf}. */
+export function groupsOf(
+  partition: number,
+  partitions: number,
+  maxKeyGroups: number,
+): [from: number, to: number] {
+  const first = (of: number): number => Math.ceil(of * maxKeyGroups / partitions);
+  return [first(partition), first(partition + 1)];
+}

@@ -32,6 +32,7 @@ export class RetryOperator implements AsyncOperator {
       maxKeyGroups: 1,
       clock: context.clock,
       logger: context.logger,
+      state: undefined,
       inputGroups: [],
       channel: NO_CHANNEL,
       output: () => ({ batch: (batch) => void this.#made.push(batch), marker: () => {} }),

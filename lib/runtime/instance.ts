@@ -6,6 +6,7 @@
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
 import { DEAD_LETTERS, type GraphNode, type OperatorNode } from "../plan/graph.ts";
+import { groupsOf } from "../key.ts";
 import type { Plan, PlannedEdge, PlannedStage } from "../plan/plan.ts";
 import type { Batch, Channel, Marker } from "../record.ts";
 import { AsyncStage } from "./async_stage.ts";
@@ -19,6 +20,7 @@ import { KeyRouter, RoundRobinRouter } from "./router.ts";
 import { SinkTask } from "./sink_task.ts";
 import { SourceTask } from "./source_task.ts";
 import { FusedStage, type Task } from "./stage.ts";
+import { type Partition, type StateStore, volatileState } from "../state/log/mod.ts";
 
 /** Settings of a run. */
 export interface InstanceOptions {
@@ -68,6 +70,7 @@ export class Instance {
   readonly #ownGroups = new Map<GraphNode, number>();
   readonly #readersOf = new Map<GraphNode, Reader[]>();
   readonly #userCode = new Map<GraphNode, boolean>();
+  readonly #stores = new Map<GraphNode, StateStore>();
   #nextGroup = 0;
 
   constructor(plan: Plan, options: InstanceOptions) {
@@ -213,7 +216,7 @@ export class Instance {
   #fusedStage(stage: PlannedStage, times: StageTimes): FusedStage {
     const { clock } = this.#options;
     const exits = this.#exits(stage, times);
-    const operators: Operator[] = [];
+    const operators: Operator[] = [], state: Partition[] = [];
     const made: { stage?: FusedStage } = {}; // operators ask for ticks of the stage that is made of them
     const wakeAt = (time: number) => made.stage!.wakeAt(time);
     const root = stage.nodes[0]!;
@@ -223,7 +226,9 @@ export class Instance {
       const built = new Map<GraphNode, Receiver>();
       for (const node of inner.toReversed()) {
         if (node.kind !== "operator") throw new Error(`"${node.id}" (${node.kind}) cannot be fused`);
-        const { receiver, operator } = this.#operator(node, partition, stage, exits, built, wakeAt);
+        const held = node.keyed ? this.#state(node, partition, stage.instances) : undefined;
+        if (held !== undefined) state.push(held);
+        const { receiver, operator } = this.#operator(node, partition, stage, held, exits, built, wakeAt);
         built.set(node, receiver);
         operators.push(operator);
       }
@@ -246,7 +251,15 @@ export class Instance {
         : heads[0]!;
       inputs = [{ edge: this.#edges.get(edges[0]!)!, receiver: entry }];
     }
-    return made.stage = new FusedStage(stage.id, inputs, exits.outputs, operators.toReversed(), times, clock);
+    return made.stage = new FusedStage(
+      stage.id,
+      inputs,
+      exits.outputs,
+      operators.toReversed(),
+      state,
+      times,
+      clock,
+    );
   }
 
   #keyRouter(node: GraphNode & { kind: "keyBy" }, heads: readonly Receiver[], exits: Exits): Receiver {
@@ -260,6 +273,7 @@ export class Instance {
     node: OperatorNode,
     partition: number,
     stage: PlannedStage,
+    state: Partition | undefined,
     exits: Exits,
     built: ReadonlyMap<GraphNode, Receiver>,
     wakeAt: (time: number) => void,
@@ -287,6 +301,7 @@ export class Instance {
       maxKeyGroups,
       clock,
       logger,
+      state,
       inputGroups: this.#inputGroups(node),
       channel,
       output: (name) => {
@@ -304,6 +319,14 @@ export class Instance {
     const operator = node.create(context);
     this.running.set(node.id, [...(this.running.get(node.id) ?? []), operator]);
     return { receiver: new CountedOperator(withFollowers(operator, passed), counters), operator };
+  }
+
+  /** The keyed state of one partition of an operator. */
+  #state(node: OperatorNode, partition: number, partitions: number): Partition {
+    const { maxKeyGroups } = this.#options;
+    let store = this.#stores.get(node);
+    if (store === undefined) this.#stores.set(node, store = volatileState(node.id, maxKeyGroups));
+    return store.partition(...groupsOf(partition, partitions, maxKeyGroups));
   }
 
   /** The port of an output, connected to its readers in the stage and to its edges. */

@@ -11,6 +11,7 @@
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
 import type { Batch, Channel, Marker } from "../record.ts";
+import type { Partition } from "../state/log/mod.ts";
 
 /** Whatever takes batches and markers: the next operator, several of them, or an edge. */
 export interface Receiver {
@@ -24,6 +25,14 @@ export interface Operator extends Receiver {
   tick?(now: number): void;
   /** What it holds of a key, by name of the state; for tests and inspection. */
   inspect?(key: unknown): Readonly<Record<string, unknown>>;
+  /** What a checkpoint must know of it besides its keyed state, as plain data. Called at a barrier, before the barrier goes on. */
+  snapshot?(): unknown;
+  /**
+   * Called once, before the first batch or marker, when the run goes on from a checkpoint. All keyed state is in memory by then.
+   *
+   * @param snapshots What the instances of the operator gave; there may have been more or fewer of them than now.
+   */
+  restore?(snapshots: readonly unknown[]): void;
   /** Called once when the run is over, however it ended. */
   close?(): void;
 }
@@ -48,6 +57,8 @@ export interface OperatorContext {
   readonly maxKeyGroups: number;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** The keyed state of this instance, behind a keyBy. Its tables and queues are asked for when the operator is made. */
+  readonly state: Partition | undefined;
   /** Channel groups that will open in front of this operator. */
   readonly inputGroups: readonly number[];
   /** The channel of the rows this instance makes itself, for operators with rows of their own. */
@@ -64,6 +75,12 @@ export interface OperatorContext {
   wakeAt(time: number): void;
   /** Counters a keyed operator keeps up to date for metrics. */
   readonly gauges: OperatorGauges;
+}
+
+/** The keyed state of an operator that is behind a keyBy. */
+export function keyedState({ id, state }: OperatorContext): Partition {
+  if (state === undefined) throw new Error(`operator "${id}" has no key, so it has no keyed state`);
+  return state;
 }
 
 /** What an operator reports about itself, read when metrics are collected. */

@@ -13,6 +13,7 @@ import type { StageTimes } from "./counters.ts";
 import type { Edge } from "./edge.ts";
 import type { Operator, Receiver } from "./operator.ts";
 import type { StageOutputs } from "./outputs.ts";
+import type { Partition } from "../state/log/mod.ts";
 
 /** Where a stage reads. */
 export interface StageInput {
@@ -53,6 +54,7 @@ export class FusedStage implements Task {
   readonly #times: StageTimes;
   readonly #clock: Clock;
   readonly #operators: readonly Operator[];
+  readonly #state: readonly Partition[];
   readonly #turn = new Turn();
   #alarm: { at: number; alarm: Alarm } | undefined;
   #ticking: Promise<void> | undefined;
@@ -64,6 +66,7 @@ export class FusedStage implements Task {
     inputs: readonly StageInput[],
     outputs: StageOutputs,
     operators: readonly Operator[],
+    state: readonly Partition[],
     times: StageTimes,
     clock: Clock,
   ) {
@@ -71,6 +74,7 @@ export class FusedStage implements Task {
     this.#inputs = inputs;
     this.#outputs = outputs;
     this.#operators = operators;
+    this.#state = state;
     this.#times = times;
     this.#clock = clock;
   }
@@ -108,6 +112,10 @@ export class FusedStage implements Task {
       const free = await this.#turn.take();
       const started = clock.monotonic();
       if (alone) times.idle += started - waiting;
+      for (const partition of this.#state) {
+        const waiting = partition.settle();
+        if (waiting !== undefined) await waiting;
+      }
       if (item instanceof Batch) receiver.batch(item);
       else receiver.marker(item);
       times.busy += clock.monotonic() - started;

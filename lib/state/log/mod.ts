@@ -11,5 +11,5 @@ export { Queue, type QueueEntry } from "./queue.ts";
 export type { Section } from "./section.ts";
 export type { SpaceOptions, StoredEntry } from "./space.ts";
 export type { StateLimits } from "./limits.ts";
-export { openStateStore, StateStore, type StateStoreOptions } from "./store.ts";
+export { openStateStore, RESIDENT, StateStore, type StateStoreOptions, volatileState } from "./store.ts";
 export { Table } from "./table.ts";

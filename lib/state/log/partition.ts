@@ -31,6 +31,8 @@ export interface PartitionHost {
   readonly places: Places;
   readonly runs: RunList;
   readonly pages: PageStore;
+  /** Whether changes are kept for a freeze to come. */
+  readonly tracked: boolean;
   /** What its cells may take, bytes. */
   readonly liveBytes: number;
   newInstance(): number;
@@ -136,6 +138,10 @@ export class Partition {
   get store(): PageStore {
     return this.#host.pages;
   }
+  /** Whether changes are kept for a freeze to come. */
+  get tracked(): boolean {
+    return this.#host.tracked;
+  }
   /** A new place to store keys under. */
   newPiece(): Piece {
     return { instance: this.#host.newInstance(), from: this.from, to: this.to };
@@ -201,6 +207,12 @@ export class Partition {
     const rest = this.#stored.filter(({ space }) => space !== name);
     this.#stored.splice(0, Infinity, ...rest);
     return claimed;
+  }
+
+  /** Brings all tables and queues that have been asked for into memory, for partitions that keep all of it there. */
+  async load(): Promise<void> {
+    for (const table of this.#allTables()) await table.load();
+    for (const queue of this.#queues.values()) await queue.loadAll();
   }
 
   /** Names of the states that were restored and that nobody has asked for. They are kept. */
@@ -320,7 +332,7 @@ export class Partition {
    */
   settle(): Promise<void> | undefined {
     this.round++;
-    this.#sample();
+    if (this.#host.tracked) this.#sample();
     const waiting = this.#host.relieve(this);
     this.#sweep(this.#host.liveBytes);
     return waiting;

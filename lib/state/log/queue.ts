@@ -91,8 +91,9 @@ export class Queue<P = unknown> {
   add(time: number, identity: KeyIdentity, key: unknown, tag: P): void {
     const entry: HeldEntry = { time, order: Math.max(time, this.#floor), identity, key, tag };
     if (entry.order <= this.#horizon) this.#heap.push(entry);
-    this.#dirty.push(entry);
     this.#size++;
+    if (!this.#partition.tracked) return;
+    this.#dirty.push(entry);
     this.#partition.dirty++;
   }
 
@@ -113,6 +114,11 @@ export class Queue<P = unknown> {
     if (entry.order > this.#taken) this.#taken = entry.order;
     this.#size--;
     return entry as QueueEntry as QueueEntry<P>;
+  }
+
+  /** Brings all of it into memory. */
+  async loadAll(): Promise<void> {
+    while (this.#horizon < Infinity) await this.#load();
   }
 
   async #load(): Promise<void> {

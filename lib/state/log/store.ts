@@ -12,7 +12,8 @@
  * @module
  */
 import { MailerError } from "../../errors.ts";
-import type { PageStore } from "../pages/mod.ts";
+import { MemoryPages } from "../pages/memory.ts";
+import type { PageStore } from "../pages/port.ts";
 import { yieldToEventLoop } from "../../scheduling.ts";
 import { Compactor, type CompactorHost } from "./compactor.ts";
 import { completeLimits, type StateLimits } from "./limits.ts";
@@ -43,6 +44,21 @@ export interface StateStoreOptions {
   readonly limits?: StateLimits;
   /** A cache to share with other stores. */
   readonly cache?: PageCache;
+  /** Whether changes are kept for checkpoints. Default true; without, the state is as good as lost with the process. */
+  readonly tracked?: boolean;
+}
+
+/** Everything stays in memory, and is written at checkpoints only. */
+export const RESIDENT: StateLimits = Object.freeze({
+  changes: Infinity,
+  changeBytes: Infinity,
+  liveBytes: Infinity,
+});
+
+/** State of an operator of a pipeline that takes no checkpoints. */
+export function volatileState(operator: string, maxKeyGroups: number): StateStore {
+  const options = { operator, pages: new MemoryPages(), limits: RESIDENT, tracked: false };
+  return new StateStore(options, maxKeyGroups, new PageCache(0), [], 1);
 }
 
 /** Runs that are frozen and wait to be written, from which on whoever changes more has to wait. */
@@ -51,6 +67,8 @@ const MOST_WAITING = 2;
 const CHANGES_A_TURN = 512;
 /** What an entry takes in a run, at the least. */
 const ENTRY_BYTES = 48;
+/** Entries of a run of the smallest size, however many changes may wait to be written. */
+const MOST_IN_SMALLEST = 16_384;
 const LOT_BYTES = 393_216;
 const COMPACTION_LOT_BYTES = 196_608;
 
@@ -115,6 +133,7 @@ export class StateStore implements AsyncDisposable {
   readonly limits: Required<StateLimits>;
   readonly #cache: PageCache;
   readonly #places: Places;
+  readonly #tracked: boolean;
   readonly #runs: RunList;
   readonly #stored: readonly StoredTable[];
   readonly #partitions: Partition[] = [];
@@ -142,6 +161,7 @@ export class StateStore implements AsyncDisposable {
   ) {
     const { operator, pages, section, retained = [], limits = {} } = options;
     this.#operator = operator;
+    this.#tracked = options.tracked ?? true;
     this.#pages = pages;
     this.maxKeyGroups = maxKeyGroups;
     this.#places = new Places(maxKeyGroups);
@@ -184,6 +204,7 @@ export class StateStore implements AsyncDisposable {
       places: this.#places,
       runs: this.#runs,
       pages: this.#pages,
+      tracked: this.#tracked,
       get liveBytes() {
         return store.limits.liveBytes / store.#partitions.length;
       },
@@ -196,7 +217,11 @@ export class StateStore implements AsyncDisposable {
     const { changes, changeBytes, fanIn } = this.limits;
     return {
       runs: this.#runs,
-      tiers: { fanIn, base: Math.min(changes * ENTRY_BYTES, changeBytes), leastEntries: changes },
+      tiers: {
+        fanIn,
+        base: Math.min(changes * ENTRY_BYTES, changeBytes, MOST_IN_SMALLEST * ENTRY_BYTES),
+        leastEntries: Math.min(changes, MOST_IN_SMALLEST),
+      },
       rules: () => liveRules(this.#partitions, this.#places),
       writerOptions: () => this.#writerOptions(COMPACTION_LOT_BYTES),
       isUrgent: () =>

@@ -193,8 +193,10 @@ export class Table<V = unknown> {
     } else {
       if (removed !== undefined) this.#removed.delete(identity);
       cell = new Cell(identity, key, value, expires, epoch, stored || removed !== undefined);
-      this.#dirty.push(cell);
-      partition.dirty++;
+      if (partition.tracked) {
+        this.#dirty.push(cell);
+        partition.dirty++;
+      }
     }
     this.#cells.add(cell);
     this.keys++;
@@ -384,6 +386,13 @@ export class Table<V = unknown> {
     } finally {
       for (const run of runs) run.readers--;
     }
+  }
+
+  /** Brings all of it into memory; nothing has been changed yet. */
+  async load(): Promise<void> {
+    if (this.#whole) return;
+    for await (const lot of this.scan()) for (const entry of lot) this.#keep(entry);
+    this.#whole = true;
   }
 
   #sorted(): Live<V>[] {
