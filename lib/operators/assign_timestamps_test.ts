@@ -13,6 +13,7 @@ function operator(inputGroups: readonly number[]) {
     id: "op",
     partition: 0,
     partitions: 1,
+    state: undefined,
     maxKeyGroups: 128,
     clock: systemClock,
     logger: silentLogger,
