@@ -26,7 +26,15 @@
  */
 
 // Describing and running pipelines.
-export { createEnv, Env, type EnvOptions, type SourceOptions } from "./lib/stream/env.ts";
+export {
+  type CheckpointOptions,
+  createEnv,
+  Env,
+  type EnvOptions,
+  type RestartOptions,
+  type SourceOptions,
+  type StartOptions,
+} from "./lib/stream/env.ts";
 export {
   type KeyByOptions,
   type OutputTag,
@@ -43,9 +51,13 @@ export {
   WindowedStream,
 } from "./lib/stream/keyed_stream.ts";
 export type { OperatorOptions, RetryOptions } from "./lib/stream/graph_builder.ts";
-export { RunHandle, type RunStatus } from "./lib/stream/handle.ts";
+export { RunHandle, type RunStatus, type SavepointInfo, type StopOptions } from "./lib/stream/handle.ts";
 export type { RunPhase } from "./lib/runtime/run.ts";
-export type { Description, Guarantee, NodeDescription } from "./lib/plan/describe.ts";
+export type { Description, Durability, Guarantee, NodeDescription } from "./lib/plan/describe.ts";
+
+// State that survives.
+export { kv, memory, sqlite, type StateBackend } from "./lib/checkpoint/backend.ts";
+export type { CheckpointStats } from "./lib/checkpoint/coordinator.ts";
 
 // What user functions see.
 export type { Batch, Channel, Headers, Origin, RecordContext, Watermark, WindowOfRow } from "./lib/record.ts";

@@ -8,7 +8,7 @@ import { buildInput, type Inputs, type Workload } from "./data.ts";
 import { expectedSums } from "./expected.ts";
 import { runLoop } from "./loops.ts";
 import { type Cost, measure } from "./measure.ts";
-import { runPipeline } from "./pipelines.ts";
+import { runPipeline, type StateKind } from "./pipelines.ts";
 import { differences, type Sums } from "./tally.ts";
 
 /** What one side did in all its runs. */
@@ -32,10 +32,15 @@ export interface Contest {
  *
  * Both must give the expected sums; for a number of records that has none, the first sums of the loop.
  */
-export async function contest(name: Workload, records: number, runs: number): Promise<Contest> {
+export async function contest(
+  name: Workload,
+  records: number,
+  runs: number,
+  state: StateKind,
+): Promise<Contest> {
   const input = buildInput(name, records) as Inputs[Workload];
   const sides = {
-    engine: { run: () => runPipeline(name, input as never), costs: [] as Cost[], sums: [] as Sums[] },
+    engine: { run: () => runPipeline(name, input as never, state), costs: [] as Cost[], sums: [] as Sums[] },
     loop: { run: () => runLoop(name, input as never), costs: [] as Cost[], sums: [] as Sums[] },
   };
   for (let i = 0; i < runs; i++) {

@@ -1,7 +1,7 @@
 /**
- * Program: `deno task bench [NAME…] [--json] [--records N] [--runs N]`.
+ * Program: `deno task bench [NAME…] [--json] [--records N] [--runs N] [--state memory|kv|sqlite]`.
  *
- * NAME: `W-a` … `W-e` (or `a` … `e`), `sliding`, `startup`; without any: the five workloads. Exit code 1 where a run failed or gave
+ * With `--state` the engine takes a checkpoint every 10 s and one at the end. NAME: `W-a` … `W-e` (or `a` … `e`), `sliding`, `startup`; without any: the five workloads. Exit code 1 where a run failed or gave
  * wrong sums, 2 for wrong arguments.
  *
  * @module
@@ -11,6 +11,7 @@ import type { Contest } from "./contest.ts";
 import { FULL_SIZE, type Workload, WORKLOADS } from "./data.ts";
 import { type Column, millions, print, printHead, printRow, rounded } from "./print.ts";
 import { circumstances, onOneCore, type Pinning, runBeside } from "./process.ts";
+import type { StateKind } from "./pipelines.ts";
 import type { SlidingResult } from "./sliding.ts";
 import { measureStartup, middle } from "./startup.ts";
 import { spreadPercent, summarize } from "./summary.ts";
@@ -24,13 +25,19 @@ interface Options {
   /** Instead of the full size. */
   readonly records: number | undefined;
   readonly runs: number | undefined;
+  readonly state: StateKind;
   readonly pinning: Pinning;
 }
 
 function readOptions(args: readonly string[]): Omit<Options, "pinning"> {
   const { values, positionals } = parseArgs({
     args: [...args],
-    options: { json: { type: "boolean" }, records: { type: "string" }, runs: { type: "string" } },
+    options: {
+      json: { type: "boolean" },
+      records: { type: "string" },
+      runs: { type: "string" },
+      state: { type: "string" },
+    },
     allowPositionals: true,
   });
   return {
@@ -38,6 +45,7 @@ function readOptions(args: readonly string[]): Omit<Options, "pinning"> {
     output: values.json === true ? "json" : "table",
     records: values.records === undefined ? undefined : positive("--records", values.records),
     runs: values.runs === undefined ? undefined : positive("--runs", values.runs),
+    state: stateOf(values.state),
   };
 }
 
@@ -49,6 +57,12 @@ function nameOf(text: string): Name {
     throw new TypeError(`no benchmark is named "${text}"; there are ${known.join(", ")}`);
   }
   return name;
+}
+
+function stateOf(text: string | undefined): StateKind {
+  if (text === undefined) return "none";
+  if (text === "memory" || text === "kv" || text === "sqlite") return text;
+  throw new TypeError(`--state is memory, kv or sqlite, not "${text}"`);
 }
 
 function positive(option: string, text: string): number {
@@ -76,10 +90,13 @@ const WORKLOAD_COLUMNS: readonly Column[] = [
 
 /** Runs workloads one after the other. @returns whether all sums were right. */
 async function runWorkloads(names: readonly Workload[], options: Options): Promise<boolean> {
-  const { output, pinning, runs = 4 } = options;
+  const { output, pinning, runs = 4, state } = options;
   if (output === "table") {
     print(
-      `\nEngine and hand-written loop, ${runs} runs each by turns; M records per CPU second, the best run`,
+      `\nEngine${
+        state === "none" ? "" : ` (state in ${state}, a checkpoint every 10 s)`
+      } and hand-written loop, ` +
+        `${runs} runs each by turns; M records per CPU second, the best run`,
     );
     print(
       `(spread: how far the slowest run after the first is behind). One process a workload, ${pinning.text}.\n`,
@@ -89,7 +106,7 @@ async function runWorkloads(names: readonly Workload[], options: Options): Promi
   let right = true;
   for (const name of names) {
     const records = options.records ?? FULL_SIZE[name];
-    const args = [name, String(records), String(runs)];
+    const args = [name, String(records), String(runs), state];
     const result = await runBeside("contest_child.ts", args, pinning) as Contest | undefined;
     if (result === undefined) {
       right = false;

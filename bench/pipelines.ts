@@ -8,11 +8,15 @@ import {
   boundedOutOfOrderness,
   count,
   createEnv,
+  type Env,
   jsonFormat,
+  kv,
   max,
+  memory,
   min,
   session,
   sliding,
+  sqlite,
   sum,
   tumbling,
 } from "../mod.ts";
@@ -20,16 +24,38 @@ import { DISORDER_MS, type Inputs, type Order, type Sale, type Visit, type Workl
 import { memorySource, payloadSource, tallySink } from "./memory.ts";
 import { FeeTally, type OrderWithFee, RunningTally, SessionTally, type Sums, WindowTally } from "./tally.ts";
 
-/** Builds the pipeline of a workload, runs it over `input` to its regular end, and gives the sums of its rows. */
-export function runPipeline<W extends Workload>(name: W, input: Inputs[W]): Promise<Sums> {
-  return PIPELINES[name](input);
+/** Where the state of a pipeline is. */
+export type StateKind = "none" | "memory" | "kv" | "sqlite";
+
+/** Begins a pipeline. */
+type NewEnv = (name: string) => Env;
+
+/**
+ * Builds the pipeline of a workload, runs it over `input` to its regular end, and gives the sums of its rows.
+ *
+ * @param state Other than `none`: with a checkpoint every 10 s and one at the end, in a folder of its own.
+ */
+export async function runPipeline<W extends Workload>(
+  name: W,
+  input: Inputs[W],
+  state: StateKind = "none",
+): Promise<Sums> {
+  if (state === "none") return await PIPELINES[name](input, (name) => createEnv({ name }));
+  const folder = await Deno.makeTempDir({ prefix: "mailer-bench-" });
+  try {
+    const backend = { memory, kv, sqlite }[state](folder);
+    const newEnv: NewEnv = (name) => createEnv({ name }).withCheckpointing("10s").withStateBackend(backend);
+    return await PIPELINES[name](input, newEnv);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 }
 
-const PIPELINES: { readonly [W in Workload]: (input: Inputs[W]) => Promise<Sums> } = {
+const PIPELINES: { readonly [W in Workload]: (input: Inputs[W], newEnv: NewEnv) => Promise<Sums> } = {
   "W-a": addFees,
   "W-b": runningSums,
   "W-c": tumblingSums,
-  "W-d": (input) => slidingCounts(input, 10_000, 2000),
+  "W-d": (input, newEnv) => slidingCounts(input, 10_000, 2000, newEnv),
   "W-e": sessions,
 };
 
@@ -39,9 +65,9 @@ const EVENT_TIME = {
   watermarks: boundedOutOfOrderness(DISORDER_MS),
 };
 
-async function addFees(input: readonly Order[]): Promise<Sums> {
+async function addFees(input: readonly Order[], newEnv: NewEnv): Promise<Sums> {
   const tally = new FeeTally();
-  const env = createEnv({ name: "W-a" });
+  const env = newEnv("W-a");
   env
     .fromSource(memorySource(input))
     .filter((order) => order.status === "completed")
@@ -53,9 +79,9 @@ async function addFees(input: readonly Order[]): Promise<Sums> {
   return tally.sums();
 }
 
-async function runningSums(input: readonly Sale[]): Promise<Sums> {
+async function runningSums(input: readonly Sale[], newEnv: NewEnv): Promise<Sums> {
   const tally = new RunningTally();
-  const env = createEnv({ name: "W-b" });
+  const env = newEnv("W-b");
   env
     .fromSource(memorySource(input))
     .keyBy((sale) => sale.key, PARTITIONS)
@@ -65,9 +91,9 @@ async function runningSums(input: readonly Sale[]): Promise<Sums> {
   return tally.sums();
 }
 
-async function tumblingSums(input: readonly Uint8Array[]): Promise<Sums> {
+async function tumblingSums(input: readonly Uint8Array[], newEnv: NewEnv): Promise<Sums> {
   const tally = new WindowTally(1, 10_000, 1);
-  const env = createEnv({ name: "W-c" });
+  const env = newEnv("W-c");
   env
     .fromSource(payloadSource(input, jsonFormat<Order>().decoder()), EVENT_TIME)
     .keyBy((order) => order.customer, PARTITIONS)
@@ -84,9 +110,14 @@ async function tumblingSums(input: readonly Uint8Array[]): Promise<Sums> {
 }
 
 /** W-d with any windows; `slideMs` divides `sizeMs`. */
-export async function slidingCounts(input: readonly Visit[], sizeMs: number, slideMs: number): Promise<Sums> {
+export async function slidingCounts(
+  input: readonly Visit[],
+  sizeMs: number,
+  slideMs: number,
+  newEnv: NewEnv = (name) => createEnv({ name }),
+): Promise<Sums> {
   const tally = new WindowTally(4, slideMs, sizeMs / slideMs);
-  const env = createEnv({ name: "W-d" });
+  const env = newEnv("W-d");
   env
     .fromSource(memorySource(input), EVENT_TIME)
     .keyBy((visit) => visit.key, PARTITIONS)
@@ -99,9 +130,9 @@ export async function slidingCounts(input: readonly Visit[], sizeMs: number, sli
   return tally.sums();
 }
 
-async function sessions(input: readonly Visit[]): Promise<Sums> {
+async function sessions(input: readonly Visit[], newEnv: NewEnv): Promise<Sums> {
   const tally = new SessionTally();
-  const env = createEnv({ name: "W-e" });
+  const env = newEnv("W-e");
   env
     .fromSource(memorySource(input), EVENT_TIME)
     .keyBy((visit) => visit.key, PARTITIONS)

@@ -16,6 +16,8 @@ export type Position = unknown;
 export interface Source<T = unknown> {
   /** Kind of the source, e.g. `file`. */
   readonly type: string;
+  /** Set where what has been read cannot be read again, e.g. from standard input. */
+  readonly replayable?: false;
   /** Settings for `describe` and the dashboard; never a secret. */
   describe(): Readonly<Record<string, unknown>>;
   /** Starts reading. Called once a run; nothing may be opened before. */

@@ -316,7 +316,7 @@ const STUCK: readonly [
   [
     "a rate limiter",
     (numbers, calls) => numbers.throttle(1, { per: "1h", id: "slow" }).toSink(loggingSink("a", calls)),
-    ["slow", "sink"],
+    ["slow"],
   ],
 ];
 for (const [name, build, names] of STUCK) {
@@ -355,7 +355,7 @@ Deno.test("a read that does not heed the stop is named, and its reader closed al
   await settle();
   handle.stop();
   await clock.advance("6s");
-  await assert.rejects(handle.done, { name: "ShutdownTimeoutError", message: /"deaf", "sink" still busy/ });
+  await assert.rejects(handle.done, { name: "ShutdownTimeoutError", message: /: "deaf" still busy/ });
   assert.deepEqual(calls.filter((call) => call.includes("close")).toSorted(), ["a.close failed", "in.close"]);
 });
 

@@ -549,7 +549,7 @@ Deno.test("M1: no key, offset or value becomes a label, and no operator has more
       timestamps: Array.from({ length: 500 }, (_, n) => (n * 7919) % 1000),
     },
     { do: "end" },
-  ], { splits: ["0", "1", "2", "3"] });
+  ], { splits: Array.from({ length: 50 }, (_, n) => String(n)) });
   const numbers = env.fromSource(script.source, { id: "in" });
   env.withDeadLetters(collectingSink<unknown>().sink);
   const keyed = numbers.keyBy(({ key }) => key, { id: "by", partitions: 32 });
@@ -570,7 +570,9 @@ Deno.test("M1: no key, offset or value becomes a label, and no operator has more
     );
     for (const label of labels) {
       assert.ok(
-        ["operator", "type", "reason", "stage", "edge", "source", "split", "pipeline"].includes(label!),
+        ["operator", "type", "reason", "stage", "state", "edge", "source", "split", "pipeline"].includes(
+          label!,
+        ),
         line,
       );
     }

@@ -1,32 +1,27 @@
 /**
  * Sink `file`: one line a record, in one file or rolled parts.
  *
- * O1 A write goes through to the file before it returns; `flush` makes it safe from a crash of the machine as well.
+ * O1 Without checkpoints a write goes through to the file before it returns; `flush` makes it safe from a crash of the machine
+ *    as well. With checkpoints records become visible when they are committed: `committing_writer.ts`.
  * O2 Lines are never split: not between parts, not by a failed write.
- * O3 The first part is `NAME.EXT`, those after it `NAME.1.EXT`, `NAME.2.EXT` and so on. A part ends before the record that
- *    would make it longer than `rollSize`, and at the first record later than `rollEvery` after its own first one.
+ * O3 The first part is `NAME.EXT`, those after it `NAME.1.EXT`, `NAME.2.EXT` and so on. When a part ends says `part_lines.ts`.
  * O4 Without `append` the file is emptied when the run starts, and parts that an earlier run left are removed; with it the run
- *    goes on in the last part there is.
+ *    goes on in the last part there is. A run that goes on from a checkpoint goes on behind what that had committed.
  *
  * @module
  */
 import { abortable } from "../../lib/abortable.ts";
-import type { Sink, SinkContext, SinkWriter } from "../../lib/connector.ts";
+import type { Committable, Recovered, Sink, SinkContext, SinkWriter } from "../../lib/connector.ts";
 import { type Duration, parseDuration } from "../../lib/duration.ts";
 import { MailerError } from "../../lib/errors.ts";
-import {
-  encodeBatch,
-  type Encoder,
-  type Format,
-  jsonFormat,
-  lineLength,
-  linesOf,
-  type Payload,
-} from "../../lib/format/mod.ts";
+import { type Format, jsonFormat } from "../../lib/format/mod.ts";
 import type { Batch } from "../../lib/record.ts";
-import { fileError } from "./byte_input.ts";
+import { openCommittingWriter } from "./committing_writer.ts";
+import { commitPending, fileCommittable } from "./file_commit.ts";
 import { pathIn } from "./glob.ts";
 import { PartFile } from "./part_file.ts";
+import { PartLines, type PartOptions, type Portion } from "./part_lines.ts";
+import { lastPart, partPath, removePartsBehind } from "./parts.ts";
 
 /** Settings of {@link fileSink}. */
 export interface FileSinkOptions {
@@ -62,6 +57,8 @@ export function fileSink<T = unknown>(options: FileSinkOptions): Sink<T> {
   if (!(rollSize > 0) || !(rollEvery > 0)) {
     throw new MailerError("invalid_file_options", "file sink: rollSize and rollEvery are > 0");
   }
+  // Not before a run: the working directory of relative paths is that of the run.
+  const partOptions = (): PartOptions => ({ path: pathIn(baseDirectory, path), rollSize, rollEvery, format });
   return {
     type: "file",
     describe: () => ({
@@ -71,84 +68,53 @@ export function fileSink<T = unknown>(options: FileSinkOptions): Sink<T> {
       ...(rollSize === Infinity ? {} : { rollSize }),
       ...(rollEvery === Infinity ? {} : { rollEvery }),
     }),
-    async open(context: SinkContext): Promise<SinkWriter<T>> {
-      const full = pathIn(baseDirectory, path), rolls = rollSize < Infinity || rollEvery < Infinity;
-      const number = append ? await lastPart(full) : 0;
-      const part = await PartFile.open(partPath(full, number), append ? "keep" : "empty");
-      try {
-        if (!append && rolls) await removeParts(full);
-      } catch (error) {
-        part.close();
-        throw error;
-      }
-      return new FileSinkWriter({ path: full, rollSize, rollEvery, format }, context, part, number);
+    commits: "two-phase",
+    async recover(committable: Committable): Promise<Recovered> {
+      const { path: full } = partOptions();
+      await commitPending(full, fileCommittable(full, committable));
+      return "committed";
+    },
+    open(context: SinkContext): Promise<SinkWriter<T>> {
+      const { checkpoints } = context, parts = partOptions();
+      return checkpoints === undefined
+        ? openWriter(parts, context, append)
+        : openCommittingWriter(parts, context, checkpoints, append);
     },
   };
 }
 
-interface WriterOptions {
-  readonly path: string;
-  readonly rollSize: number;
-  readonly rollEvery: number;
-  readonly format: Format;
-}
-
-/** Path of a part; 0 is the first. */
-function partPath(path: string, number: number): string {
-  if (number === 0) return path;
-  const name = path.lastIndexOf("/") + 1, dot = path.lastIndexOf(".");
-  return dot > name ? `${path.slice(0, dot)}.${number}${path.slice(dot)}` : `${path}.${number}`;
-}
-
-async function exists(path: string): Promise<boolean> {
+/** Opens a writer whose lines are in the file at once. */
+async function openWriter(
+  options: PartOptions,
+  context: SinkContext,
+  append: boolean,
+): Promise<SinkWriter<unknown>> {
+  const { path, rollSize, rollEvery } = options, rolls = rollSize < Infinity || rollEvery < Infinity;
+  const number = append ? await lastPart(path) : 0;
+  const part = await PartFile.open(partPath(path, number), append ? "keep" : "empty");
   try {
-    await Deno.stat(path);
-    return true;
+    if (!append && rolls) await removePartsBehind(path, 0);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw fileError(path, "looking at it", error);
+    part.close();
+    throw error;
   }
-}
-
-async function lastPart(path: string): Promise<number> {
-  let number = 0;
-  while (await exists(partPath(path, number + 1))) number++;
-  return number;
-}
-
-async function removeParts(path: string): Promise<void> {
-  for (let number = await lastPart(path); number > 0; number--) {
-    const part = partPath(path, number);
-    try {
-      await Deno.remove(part);
-    } catch (error) {
-      throw fileError(part, "removing it", error);
-    }
-  }
-}
-
-/** Lines to be written to one part. */
-interface Portion {
-  readonly bytes: Uint8Array;
-  readonly in: "this part" | "the next part";
+  return new FileSinkWriter(options, context, part, number);
 }
 
 class FileSinkWriter implements SinkWriter<unknown> {
-  readonly #options: WriterOptions;
-  readonly #context: SinkContext;
-  readonly #encoder: Encoder;
+  readonly #path: string;
+  readonly #signal: AbortSignal;
+  readonly #lines: PartLines;
   #part: PartFile;
   #number: number;
-  /** When the part got its first record. */
-  #since: number | undefined;
   #pending: Promise<void> | undefined;
   /** What is left of a batch: where a write has failed and is made again, no record is written, or rejected, twice. */
   #left: { readonly batch: Batch; readonly portions: Portion[] } | undefined;
 
-  constructor(options: WriterOptions, context: SinkContext, part: PartFile, number: number) {
-    this.#options = options;
-    this.#context = context;
-    this.#encoder = options.format.encoder();
+  constructor(options: PartOptions, context: SinkContext, part: PartFile, number: number) {
+    this.#path = options.path;
+    this.#signal = context.signal;
+    this.#lines = new PartLines(options, context);
     this.#part = part;
     this.#number = number;
   }
@@ -168,11 +134,13 @@ class FileSinkWriter implements SinkWriter<unknown> {
 
   #run(pending: Promise<void>): Promise<void> {
     this.#pending = pending;
-    return abortable(pending, this.#context.signal);
+    return abortable(pending, this.#signal);
   }
 
   async #write(batch: Batch): Promise<void> {
-    if (this.#left?.batch !== batch) this.#left = { batch, portions: this.#portions(batch) };
+    if (this.#left?.batch !== batch) {
+      this.#left = { batch, portions: this.#lines.portions(batch, this.#part.length) };
+    }
     const { portions } = this.#left;
     for (let portion = portions[0]; portion !== undefined; portion = portions[0]) {
       if (portion.in === "the next part") {
@@ -186,7 +154,7 @@ class FileSinkWriter implements SinkWriter<unknown> {
   }
 
   async #roll(): Promise<void> {
-    const next = await PartFile.open(partPath(this.#options.path, this.#number + 1), "empty");
+    const next = await PartFile.open(partPath(this.#path, this.#number + 1), "empty");
     try {
       await this.#part.sync();
     } catch (error) {
@@ -196,40 +164,5 @@ class FileSinkWriter implements SinkWriter<unknown> {
     this.#part.close();
     this.#part = next;
     this.#number++;
-  }
-
-  /** The lines of a batch, cut where parts end. */
-  #portions(batch: Batch): Portion[] {
-    const { rollSize, rollEvery } = this.#options, now = this.#context.clock.now();
-    const payloads = encodeBatch(this.#encoder, batch, this.#context.reject);
-    if (payloads.length === 0) return [];
-    const head = this.#encoder.head?.(), groups: { in: Portion["in"]; lines: Payload[] }[] = [];
-    let length = this.#part.length;
-    const begin = (where: Portion["in"]): Payload[] => {
-      const lines: Payload[] = [];
-      groups.push({ in: where, lines });
-      if (where === "the next part") [length, this.#since] = [0, now];
-      if (length === 0 && head !== undefined) {
-        lines.push(head);
-        length = lineLength(head);
-      }
-      return lines;
-    };
-    const isAged = this.#since !== undefined && now - this.#since >= rollEvery;
-    let lines = begin(isAged ? "the next part" : "this part"), isFresh = isAged || this.#part.length === 0;
-    this.#since ??= now;
-    for (const payload of payloads) {
-      if (rollSize < Infinity) {
-        const added = lineLength(payload);
-        if (!isFresh && length + added > rollSize) lines = begin("the next part");
-        length += added;
-        isFresh = false;
-      }
-      lines.push(payload);
-    }
-    return groups.filter((group) => group.lines.length > 0).map((group) => ({
-      bytes: linesOf(group.lines),
-      in: group.in,
-    }));
   }
 }

@@ -32,6 +32,7 @@ export function stdinSource<T = unknown>(options: StdinSourceOptions = {}): Sour
   const text = checkedTextOptions(options);
   return {
     type: "stdin",
+    replayable: false,
     describe: () => ({ format: text.format }),
     open(context) {
       const restored = context.restored?.get(SPLIT) as TextPosition | undefined;

@@ -18,6 +18,12 @@ export interface Flags {
   readonly strict?: true;
   readonly allowUnset?: true;
   readonly dataDir?: string;
+  readonly force?: true;
+  /** Number of a checkpoint or name of a savepoint. */
+  readonly at?: string;
+  readonly fromSavepoint?: string;
+  readonly stopSavepoint?: string;
+  readonly allowUnmatchedState?: true;
   readonly metrics?: Address;
   /** Records. */
   readonly bufferSize?: number;

@@ -16,6 +16,11 @@ const ALLOW_UNSET: OptionDescription = {
   summary: "let ${NAME} without a value pass",
 };
 
+const DATA_DIR: OptionDescription = {
+  flags: "--data-dir <DIR>",
+  summary: "folder for state and checkpoints (default: ./data)",
+};
+
 function json(summary: string): OptionDescription {
   return { flags: "--json", summary };
 }
@@ -41,7 +46,13 @@ export const COMMANDS: readonly CommandDescription[] = [
     summary: "run workflows until their input ends",
     args: ["<FILE...>"],
     options: [
-      { flags: "--data-dir <DIR>", summary: "folder for state and checkpoints (default: ./data)" },
+      DATA_DIR,
+      { flags: "--from-savepoint <NAME>", summary: "go on from a savepoint, not from the newest checkpoint" },
+      { flags: "--stop-savepoint <NAME>", summary: "take a savepoint when an interrupted run has drained" },
+      {
+        flags: "--allow-unmatched-state",
+        summary: "leave state behind of parts that the workflow does not have any more",
+      },
       {
         flags: "--metrics <HOST:PORT>",
         summary: "serve /metrics, /healthz and /readyz; port 0 takes a free one",
@@ -96,6 +107,52 @@ goes away (as with | head), a workflow that writes nowhere else ends with 0, wit
     args: ["<FILE>"],
     options: [json("the pipeline as JSON"), DEBUG],
     load: async () => (await import("./explain.ts")).explain,
+  },
+  {
+    name: "checkpoints",
+    summary: "list, show, verify or remove the checkpoints of a workflow that is not running",
+    args: ["<ACTION>", "<FILE>", "[NUMBER...]"],
+    options: [
+      DATA_DIR,
+      { flags: "--force", summary: "rm: also what the workflow would go on from" },
+      json("as JSON"),
+      DEBUG,
+    ],
+    notes: `Actions:
+  ls FILE                     savepoints and checkpoints, the newest first
+  show FILE NUMBER|NAME       how far sources had been read, what operators hold, what sinks have prepared
+  verify FILE [NUMBER|NAME]   reads every page; exit code 1 where anything is damaged
+  rm FILE NUMBER…             removes checkpoints; the newest good one only with --force`,
+    load: async () => (await import("./durable/checkpoints.ts")).checkpoints,
+  },
+  {
+    name: "savepoint",
+    summary: "list, create or remove the savepoints of a workflow that is not running",
+    args: ["<ACTION>", "<FILE>", "[NAME...]"],
+    options: [DATA_DIR, json("as JSON"), DEBUG],
+    notes: `Actions:
+  ls FILE            savepoints by name
+  create FILE NAME   makes the newest completed checkpoint a savepoint, which stays until it is removed
+  rm FILE NAME…      removes savepoints
+mailer run --from-savepoint NAME goes on from one.`,
+    load: async () => (await import("./durable/savepoint.ts")).savepoint,
+  },
+  {
+    name: "state",
+    summary: "show what an operator holds of a key, in a checkpoint of a workflow that is not running",
+    args: ["<FILE>", "<OPERATOR>", "[KEY]"],
+    options: [
+      DATA_DIR,
+      {
+        flags: "--at <NUMBER|NAME>",
+        summary: "look into this checkpoint or savepoint (default: the newest)",
+      },
+      json("as JSON lines"),
+      DEBUG,
+    ],
+    notes:
+      `KEY is JSON, or else a text: 42 is a number, '"42"' and c1 are texts. Without KEY: the number of keys.`,
+    load: async () => (await import("./durable/state.ts")).state,
   },
   {
     name: "test",

@@ -7,7 +7,7 @@
  * @module
  */
 import { dirname, resolve } from "node:path";
-import { asError } from "../errors.ts";
+import { asError, MailerError } from "../errors.ts";
 import {
   maskOf,
   type ParsedWorkflow,
@@ -18,6 +18,7 @@ import {
   problemText,
 } from "../workflow/mod.ts";
 import type { Host, Output } from "./host.ts";
+import { refusalOf } from "./permission.ts";
 
 /** A document as text. */
 export interface DocumentText {
@@ -50,6 +51,7 @@ export async function readText(file: string, cwd: string): Promise<DocumentText>
     return { ...found, text: new TextDecoder("utf-8", { fatal: true }).decode(bytes), problems: [] };
   } catch (error) {
     const message = `cannot read ${file}: ${reasonOf(error)}`;
+    const hint = refusalOf(error)?.hint ?? `looked for ${path}`;
     const problem: Problem = {
       file,
       line: 1,
@@ -58,7 +60,7 @@ export async function readText(file: string, cwd: string): Promise<DocumentText>
       label: "",
       code: UNREADABLE,
       message,
-      hint: `looked for ${path}`,
+      hint,
     };
     return { ...found, text: undefined, problems: [problem] };
   }
@@ -81,8 +83,18 @@ export function parseOptions(file: string, folder: string, host: Host): ParseOpt
   return {
     file,
     resolveSecret: (name) => host.env(name),
-    readFile: (path) => Deno.readTextFileSync(resolve(folder, path)),
+    readFile: (path) => readNamed(resolve(folder, path)),
   };
+}
+
+/** A file that a document names; what keeps it from being read comes as words for people. */
+function readNamed(path: string): string {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch (cause) {
+    const hint = refusalOf(cause)?.hint ?? `looked for ${path}`;
+    throw new MailerError("unreadable_file", reasonOf(cause), { cause, hint });
+  }
 }
 
 /** Reads and validates a workflow. */

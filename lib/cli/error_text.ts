@@ -4,6 +4,7 @@
  * @module
  */
 import { asError, MailerError } from "../errors.ts";
+import { refusalOf } from "./permission.ts";
 
 /** How an error is shown. */
 export interface ErrorTextOptions {
@@ -20,7 +21,7 @@ export function errorText(
   thrown: unknown,
   { about, mask = same, detail = "message" }: ErrorTextOptions = {},
 ): string {
-  const error = asError(thrown);
+  const error = refusalOf(thrown) ?? asError(thrown);
   const hint = error instanceof MailerError ? error.hint : UNEXPECTED;
   const lines = [`error: ${about === undefined ? "" : `${about}: `}${error.message}`];
   if (hint !== undefined) lines.push(`hint: ${hint}`);

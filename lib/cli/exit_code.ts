@@ -13,6 +13,7 @@
  * @module
  */
 import { codeOf, ShutdownTimeoutError } from "../errors.ts";
+import { refusalOf } from "./permission.ts";
 
 /** The codes by name. */
 export const EXIT = {
@@ -28,12 +29,12 @@ export const EXIT = {
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** Codes of errors that whoever typed the command can mend. */
-const USAGE: ReadonlySet<string> = new Set(["usage", "unreadable_document", "unknown_kind"]);
+const USAGE: ReadonlySet<string> = new Set(["usage", "unreadable_document", "unknown_kind", "not_permitted"]);
 
 /** The exit code of the error that ended a command. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof ShutdownTimeoutError) return EXIT.drainDeadline;
-  const code = codeOf(error);
+  const code = codeOf(refusalOf(error) ?? error);
   if (code === "fenced") return EXIT.fenced;
   return USAGE.has(code) ? EXIT.usage : EXIT.failed;
 }

@@ -10,6 +10,7 @@ import { type Clock, systemClock } from "../clock.ts";
 import type { Connectors, LoadCode } from "../workflow/registry.ts";
 import { onInterrupt } from "./interrupts.ts";
 import { codeLoader } from "./load_code.ts";
+import { permitted } from "./permission.ts";
 
 /** Where text goes. */
 export interface Output {
@@ -23,9 +24,17 @@ export interface Output {
 
 /** The world of one call of `mailer`. */
 export interface Host {
-  /** Folder that relative paths on the command line start from. */
+  /**
+   * Folder that relative paths on the command line start from.
+   *
+   * @throws {MailerError} `not_permitted` where Deno does not let us know it.
+   */
   readonly cwd: string;
-  /** A variable of the environment. */
+  /**
+   * A variable of the environment.
+   *
+   * @throws {MailerError} `not_permitted` where Deno does not let us read it.
+   */
   env(name: string): string | undefined;
   readonly stdout: Output;
   readonly stderr: Output;
@@ -50,8 +59,10 @@ export interface Carried {
 /** The world as Deno shows it. */
 export function denoHost({ connectors, code = {} }: Carried): Host {
   return {
-    cwd: Deno.env.get("INIT_CWD") || Deno.cwd(),
-    env: (name) => Deno.env.get(name),
+    get cwd() {
+      return permitted(() => Deno.env.get("INIT_CWD") || Deno.cwd());
+    },
+    env: (name) => permitted(() => Deno.env.get(name)),
     stdout: output(Deno.stdout),
     stderr: output(Deno.stderr),
     clock: systemClock,

@@ -128,6 +128,8 @@ Deno.test("usage: unknown commands and options get a did-you-mean and exit code 
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [["rn", "x.yaml"], /^error: unknown command 'rn'\nhint: did you mean run\?\n$/],
     [["frobnicate"], /^error: unknown command 'frobnicate'\nhint: one of: run, validate, /],
+    [["help", "rn"], /^error: unknown command 'rn'\nhint: did you mean run\?\n$/],
+    [["help", "frobnicate"], /^error: unknown command 'frobnicate'\nhint: one of: run, validate, /],
     [["x.yaml"], /^error: unknown command 'x\.yaml'\nhint: did you mean: mailer run x\.yaml\n$/],
     [["run", "--quite", "x.yaml"], /^error: unknown option '--quite'\nhint: did you mean --quiet\?\n$/],
     [["run"], /^error: missing required argument 'FILE'\nhint: mailer run --help shows what there is\n$/],
@@ -138,7 +140,10 @@ Deno.test("usage: unknown commands and options get a did-you-mean and exit code 
     ],
     [["run", "--buffer-size", "0", "x"], /expected a whole number from 1/],
     [["run", "--log-level", "loud", "x"], /expected one of debug, info, warn, error/],
-    [["new", "windw"], /^error: there is no template "windw"\nhint: did you mean "window"\?\n$/],
+    [
+      ["new", "windw"],
+      /^error: there is no template "windw"\nhint: did you mean "window"\? mailer new lists all kinds\n$/,
+    ],
     [[], /^Usage: mailer COMMAND/],
   ];
   for (const [args, expected] of cases) {
@@ -206,6 +211,64 @@ sink: { type: stdout }
   assert.match(out, /\*\*\*/);
 });
 
+Deno.test("a workflow given to test, or tests given to another command, is one problem that names the command", async () => {
+  await using w = await world({
+    files: {
+      "copy.yaml": COPY,
+      "copy.test.yaml": "workflow: copy.yaml\ncases:\n  - { name: a, expect: { sink: [2, 3] } }\n",
+      "odd.test.yaml": "workflow: copy.test.yaml\ncases:\n  - { name: a, expect: { sink: [] } }\n",
+    },
+  });
+  const tests = "copy.test.yaml:1:1: this document holds tests, and not a workflow " +
+    "(mailer test copy.test.yaml runs them)\n";
+  for (const command of ["run", "validate", "lint", "explain"]) {
+    const { code, out, err } = await w.mailer(command, "copy.test.yaml");
+    assert.deepEqual([code, out + err], [2, tests], command);
+  }
+  assert.deepEqual(await w.mailer("test", "odd.test.yaml"), { code: 2, out: "", err: tests });
+  const { code, err } = await w.mailer("test", "copy.yaml");
+  assert.equal(code, 2);
+  assert.equal(
+    err,
+    "copy.yaml:1:1: this document is a workflow, and holds no tests " +
+      "(mailer run copy.yaml runs it; its tests are a document of their own: mailer new test)\n",
+  );
+  assert.equal((await w.mailer("test", "copy.test.yaml")).code, 0);
+});
+
+Deno.test("numbers that JSON cannot hold are records that fail at the sink, by its policy", async () => {
+  const flow = (policy: string) =>
+    `name: inf
+source: { type: slice, records: [ { value: { a: 1.0 } }, { value: { a: 0.0 } } ] }
+pipeline: [ { id: m, type: map, map: { expr: '{"by": {"r": [1, 1.0 / value.a]}}' } } ]
+sink: { id: out, type: file, file: { path: out.ndjson }, onError: ${policy} }
+dlq: { type: file, file: { path: dead.ndjson } }
+`;
+  const { connectors } = await import("../../connectors/registry.ts");
+  for (
+    const [policy, exit, rows, dead] of [["fail", 1, 0, 0], ["drop", 0, 1, 0], ["dlq", 0, 1, 1]] as const
+  ) {
+    await using w = await world({ files: { "inf.yaml": flow(policy) } });
+    const { main } = await import("./main.ts");
+    const host = { ...w.host, connectors: () => Promise.resolve(connectors) };
+    assert.equal(await main(["run", "inf.yaml"], host), exit, policy);
+    const linesOf = (file: string) =>
+      w.files().includes(file) ? Deno.readTextFileSync(`${w.host.cwd}/${file}`).split("\n").slice(0, -1) : [];
+    if (policy !== "fail") assert.deepEqual(linesOf("out.ndjson"), Array(rows).fill('{"by":{"r":[1,1]}}'));
+    const letters = linesOf("dead.ndjson").map((line) => JSON.parse(line));
+    assert.deepEqual(
+      letters.map(({ operator, error }) => [operator, error.code]),
+      Array(dead).fill(["out", "not_json_number"]),
+    );
+    if (policy === "fail") {
+      assert.match(
+        (w.host.stderr as unknown as { text: string }).text,
+        /^error: operator "out": .*Infinity (at by\.r\[1\] )?cannot be written as JSON \(record from source\/slice at offset 1\)\n/,
+      );
+    }
+  }
+});
+
 Deno.test("lint: warnings leave the exit code alone, unless strict", async () => {
   const quiet = COPY, noisy = COPY.replace("filter: {", "onError: drop, filter: {");
   await using w = await world({
@@ -239,6 +302,31 @@ Deno.test("explain: stages and guarantee for people, the same as JSON, nothing o
   assert.equal(described.guarantee.level, "at-most-once");
   assert.equal(opened, 0);
   assert.equal((await w.mailer("explain", "bad.yaml")).code, 2);
+});
+
+Deno.test("explain: lengths of time as they are written, and a day of 24 hours is none of the calendar", async () => {
+  const flow = (size: string, slide: string) =>
+    `name: times
+source: { type: slice, records: [ { value: 1 } ], watermark: { maxOutOfOrderness: 7200s } }
+pipeline:
+  - { id: k, type: keyBy, keyBy: { expr: value } }
+  - { id: w, type: window, window: { type: sliding, size: ${size}, slide: ${slide}, allowedLateness: 90s } }
+  - { id: n, type: reduce, reduce: { function: count } }
+sink: { type: stdout }
+`;
+  for (
+    const [size, slide, shown] of [
+      ["90m", "1800000ms", "sliding 1h30m every 30m"],
+      ["48h", "24h", "sliding 48h every 24h"],
+      ["2d", "1d", "sliding 2d every 1d"],
+    ] as const
+  ) {
+    await using w = await world({ files: { "times.yaml": flow(size, slide) } });
+    const { code, out } = await w.mailer("explain", "times.yaml");
+    assert.equal(code, 0);
+    assert.match(out, /watermarks bounded\(2h\)/);
+    assert.ok(out.includes(`(window ${shown}, allowedLateness 1m30s)`), out);
+  }
 });
 
 Deno.test("no command shows a secret of the document", async () => {

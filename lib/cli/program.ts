@@ -58,6 +58,11 @@ export function parseArguments(
       called = { kind: "call", command, args: sub.args, flags: sub.opts<Flags>() };
     });
   }
+  const [first, asked] = args;
+  if (first === "help" && asked !== undefined && !isKnown(asked, commands)) {
+    stderr.write(complaint(`error: unknown command '${asked}'`, [asked], commands)); // Commander shows its help instead
+    return { kind: "said", code: EXIT.usage };
+  }
   try {
     program.parse(args, { from: "user" });
   } catch (error) {
@@ -65,6 +70,10 @@ export function parseArguments(
     return { kind: "said", code: error.exitCode === 0 ? EXIT.done : EXIT.usage };
   }
   return called!;
+}
+
+function isKnown(name: string, commands: readonly CommandDescription[]): boolean {
+  return name.startsWith("-") || name === "help" || commands.some((command) => command.name === name);
 }
 
 function usageOf({ args, options }: CommandDescription): string {

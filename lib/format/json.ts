@@ -5,6 +5,7 @@
  */
 import { MailerError } from "../errors.ts";
 import { Decimal, parseJson, stringifyJson } from "../json.ts";
+import { formatPath, type PathPart } from "../path.ts";
 import { ByteTexts } from "./byte_texts.ts";
 import type { Decoded, Decoder, Encoder, Format, Payload } from "./format.ts";
 import { parseJoined } from "./json_batch.ts";
@@ -27,7 +28,8 @@ export function encodeJson(value: unknown): string {
   if (text.includes("null")) {
     const found = nonFinite(value);
     if (found !== undefined) {
-      throw new MailerError("not_json_number", `${found} cannot be written as JSON`, {
+      const at = found.path.length === 0 ? "" : ` at ${formatPath(found.path)}`;
+      throw new MailerError("not_json_number", `${found.number}${at} cannot be written as JSON`, {
         hint: "JSON has no NaN and no infinities: replace them, e.g. by null, before the sink",
       });
     }
@@ -37,9 +39,15 @@ export function encodeJson(value: unknown): string {
 
 const jsonEncoder: Encoder = { encode: encodeJson };
 
+/** A number that JSON cannot write, and the way to it. */
+interface NonFinite {
+  readonly number: number;
+  readonly path: readonly PathPart[];
+}
+
 /** The first number in `value` that JSON cannot write. */
-function nonFinite(value: unknown): number | undefined {
-  if (typeof value === "number") return Number.isFinite(value) ? undefined : value;
+function nonFinite(value: unknown): NonFinite | undefined {
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : { number: value, path: [] };
   if (typeof value !== "object" || value === null || value instanceof Decimal) return undefined;
   if (value instanceof Number) return nonFinite(value.valueOf());
   if ("toJSON" in value && typeof value.toJSON === "function") {
@@ -48,7 +56,10 @@ function nonFinite(value: unknown): number | undefined {
   }
   for (const key in value) {
     const found = nonFinite((value as Record<string, unknown>)[key]);
-    if (found !== undefined && Object.hasOwn(value, key)) return found;
+    if (found !== undefined && Object.hasOwn(value, key)) {
+      const step = Array.isArray(value) ? Number(key) : key;
+      return { number: found.number, path: [step, ...found.path] };
+    }
   }
   return undefined;
 }

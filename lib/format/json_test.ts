@@ -190,3 +190,15 @@ Deno.test("NaN and infinities are errors wherever they hide, null is not", () =>
   ];
   for (const [value, text] of good) assert.equal(encodeJson(value), text);
 });
+
+Deno.test("a number that JSON cannot hold is named with the way to it", () => {
+  const cases: readonly (readonly [unknown, string])[] = [
+    [NaN, "NaN cannot be written as JSON"],
+    [{ a: { r: [1, Infinity] } }, "Infinity at a.r[1] cannot be written as JSON"],
+    [[{ "b.c": -Infinity }], '-Infinity at [0]."b.c" cannot be written as JSON'],
+    [{ a: null, d: { toJSON: () => ({ n: NaN }) } }, "NaN at d.n cannot be written as JSON"],
+  ];
+  for (const [value, message] of cases) {
+    assert.throws(() => encodeJson(value), { code: "not_json_number", message });
+  }
+});

@@ -8,7 +8,9 @@
  * @module
  */
 import { type Collector, Counter, Gauge, Registry } from "./prometheus.ts";
-import type { Run } from "../runtime/run.ts";
+import type { CheckpointStats } from "../checkpoint/coordinator.ts";
+import type { SplitStatus } from "../runtime/counters.ts";
+import type { Execution } from "../checkpoint/execution.ts";
 
 /** The registry of a pipeline. */
 export class PipelineMetrics {
@@ -18,12 +20,12 @@ export class PipelineMetrics {
    * @param pipeline Name of the pipeline, a label of everything.
    * @param run The run the metrics speak of, if there is any.
    */
-  constructor(pipeline: string, run: () => Run | undefined) {
+  constructor(pipeline: string, run: () => Execution | undefined) {
     this.registry.setDefaultLabels({ pipeline });
-    const operators = () => run()?.instance.operators ?? [];
-    const stages = () => run()?.instance.stages ?? [];
-    const edges = () => run()?.instance.edgeCounters ?? [];
-    const splits = () => run()?.instance.splits ?? [];
+    const operators = () => run()?.instance?.operators ?? [];
+    const stages = () => run()?.instance?.stages ?? [];
+    const edges = () => run()?.instance?.edgeCounters ?? [];
+    const splits = () => shown(run()?.instance?.splits ?? []);
 
     this.#counter("mailer_records_in_total", "Records an operator was given", ["operator", "type"], (set) => {
       for (const o of operators()) set({ operator: o.id, type: o.type }, o.recordsIn);
@@ -87,6 +89,14 @@ export class PipelineMetrics {
         }
       }
     });
+    this.#counter("mailer_records_late_total", "Records too late, dropped or sent to a side output", [
+      "operator",
+    ], (set) => {
+      for (const o of operators()) {
+        const late = o.gauges.reduce((sum, g) => sum + g.late, 0);
+        if (late > 0) set({ operator: o.id }, late);
+      }
+    });
     for (const part of ["busy", "blocked", "idle"] as const) {
       const help = {
         busy: "Time at work",
@@ -130,8 +140,57 @@ export class PipelineMetrics {
     this.#gauge("mailer_split_idle", "1 while a split is idle", ["source", "split"], (set) => {
       for (const s of splits()) set({ source: s.source, split: s.split }, s.idle ? 1 : 0);
     });
+    this.#gauge("mailer_source_splits", "Splits of a source", ["source", "state"], (set) => {
+      for (const { source, idle, ended } of run()?.instance?.splits ?? []) {
+        set({ source, state: ended ? "ended" : idle ? "idle" : "open" }, 1);
+      }
+    });
+    this.#checkpoints(run);
     this.#gauge("mailer_pipeline_running", "1 while records flow", [], (set) => {
       set({}, run()?.phase === "running" || run()?.phase === "stopping" ? 1 : 0);
+    });
+  }
+
+  #checkpoints(run: () => Execution | undefined): void {
+    const gauge = (name: string, help: string, of: (stats: CheckpointStats) => number | undefined): void => {
+      this.#gauge(name, help, [], (set) => {
+        const stats = run()?.checkpoints, value = stats === undefined ? undefined : of(stats);
+        if (value !== undefined) set({}, value);
+      });
+    };
+    const count = (name: string, help: string, of: (stats: CheckpointStats) => number): void => {
+      this.#counter(name, help, [], (set) => {
+        const stats = run()?.checkpoints;
+        if (stats !== undefined) set({}, of(stats));
+      });
+    };
+    count("mailer_checkpoints_total", "Checkpoints that are complete", (stats) => stats.completed);
+    count("mailer_checkpoint_failures_total", "Checkpoints that failed", (stats) => stats.failed);
+    gauge(
+      "mailer_checkpoint_duration_seconds",
+      "From the barrier of the last checkpoint until it was durable",
+      (stats) => stats.completed === 0 ? undefined : stats.lastDurationMs / 1000,
+    );
+    gauge(
+      "mailer_checkpoint_blocked_seconds",
+      "Longest time a stage stood still for the last checkpoint",
+      (stats) => stats.completed === 0 ? undefined : stats.lastBlockedMs / 1000,
+    );
+    gauge(
+      "mailer_checkpoint_bytes",
+      "Keyed state that the last checkpoint names",
+      (stats) => stats.completed === 0 ? undefined : stats.lastBytes,
+    );
+    gauge(
+      "mailer_checkpoint_age_seconds",
+      "Since the barrier of the last complete checkpoint",
+      (stats) => stats.lastTakenAt === undefined ? undefined : (run()!.now - stats.lastTakenAt) / 1000,
+    );
+    this.#counter("mailer_restarts_total", "Failed runs that were followed by another", [], (set) => {
+      set({}, run()?.restarts ?? 0);
+    });
+    this.#gauge("mailer_state_bytes", "Stored keyed state of an operator", ["operator"], (set) => {
+      for (const [operator, bytes] of run()?.stateBytes ?? []) set({ operator }, bytes);
     });
   }
 
@@ -161,6 +220,22 @@ export class PipelineMetrics {
       },
     };
   }
+}
+
+/** Splits of a source that have metrics of their own; a glob may have thousands. */
+const MOST_SPLITS = 10;
+
+/** The first few splits of each source that have not ended, so that a source keeps within 40 series. */
+function shown(splits: readonly SplitStatus[]): SplitStatus[] {
+  const number = new Map<string, number>(), of = new Map<string, number>();
+  for (const { source } of splits) of.set(source, (of.get(source) ?? 0) + 1);
+  return splits.filter(({ source, ended }) => {
+    if (of.get(source)! <= MOST_SPLITS) return true;
+    if (ended) return false;
+    const at = (number.get(source) ?? 0) + 1;
+    number.set(source, at);
+    return at <= MOST_SPLITS;
+  });
 }
 
 interface MetricSettings {

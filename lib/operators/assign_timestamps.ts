@@ -6,8 +6,20 @@
 import { MailerError } from "../errors.ts";
 import { type Batch, type Channel, type Marker, type Origin, RecordView } from "../record.ts";
 import type { Operator, OperatorContext } from "../runtime/operator.ts";
-import { EventTime, isTimestamp, type TimestampOf, type WatermarkStrategy } from "../runtime/watermarks.ts";
+import {
+  EventTime,
+  type EventTimeSnapshot,
+  isTimestamp,
+  type TimestampOf,
+  type WatermarkStrategy,
+} from "../runtime/watermarks.ts";
 import { leaveOut } from "./select.ts";
+
+/** What a checkpoint keeps: the event time of each channel in front, by its name. */
+interface Snapshot {
+  readonly partition: number;
+  readonly times: ReadonlyMap<string, EventTimeSnapshot>;
+}
 
 interface Own {
   readonly channel: Channel;
@@ -22,6 +34,8 @@ export class AssignTimestampsOperator implements Operator {
   /** Groups in front that have not opened; and the channels of those that have, until all have. */
   readonly #unopened: Set<number>;
   #opened: Channel[] = [];
+  /** Event time of channels at the checkpoint the run goes on from, by name. */
+  readonly #restored = new Map<string, EventTimeSnapshot>();
   readonly #view = new RecordView();
 
   constructor(
@@ -30,6 +44,21 @@ export class AssignTimestampsOperator implements Operator {
     private readonly context: OperatorContext,
   ) {
     this.#unopened = new Set(context.inputGroups);
+  }
+
+  snapshot(): unknown {
+    const heard = new Map<string, EventTimeSnapshot>();
+    for (const [{ name }, { eventTime }] of this.#channels) keepLeast(heard, name, eventTime.snapshot());
+    const { partition } = this.context;
+    return { partition, times: new Map([...this.#restored, ...heard]) } satisfies Snapshot;
+  }
+
+  restore(snapshots: readonly unknown[]): void {
+    const { partition, partitions } = this.context, all = snapshots as readonly Snapshot[];
+    const former = all.length === partitions ? all.filter((one) => one.partition === partition) : all;
+    for (const { times } of former) {
+      for (const [name, time] of times) keepLeast(this.#restored, name, time);
+    }
   }
 
   batch(batch: Batch): void {
@@ -106,7 +135,9 @@ export class AssignTimestampsOperator implements Operator {
     let own = this.#channels.get(channel);
     if (own === undefined) {
       const made: Channel = { group: this.context.channel.group, name: `${this.context.id}/${channel.name}` };
-      own = { channel: made, eventTime: new EventTime(this.watermarks), announced: -Infinity, idle: false };
+      const eventTime = new EventTime(this.watermarks), restored = this.#restored.get(channel.name);
+      if (restored !== undefined) eventTime.restore(restored);
+      own = { channel: made, eventTime, announced: -Infinity, idle: false };
       this.#channels.set(channel, own);
     }
     return own;
@@ -140,6 +171,18 @@ export class AssignTimestampsOperator implements Operator {
     own.announced = time;
     this.context.output().marker({ kind: "watermark", channel: own.channel, time });
   }
+}
+
+/**
+ * Several channels may have one name: one split that comes by several ways, one channel in several partitions. None of them is to
+ * be ahead of its own records afterwards: they would be late.
+ */
+function keepLeast(times: Map<string, EventTimeSnapshot>, name: string, time: EventTimeSnapshot): void {
+  const { current = Infinity, greatest = Infinity } = times.get(name) ?? {};
+  times.set(name, {
+    current: Math.min(current, time.current),
+    greatest: Math.min(greatest, time.greatest),
+  });
 }
 
 /** The batch over an origin with exactly its rows: two values of one row (a flatMap's) may now differ in time. */

@@ -24,7 +24,7 @@ function operator(inputGroups: readonly number[]) {
     failed: () => assert.fail(),
     dropped: () => assert.fail(),
     wakeAt: () => assert.fail(),
-    gauges: { stateEntries: 0, timers: 0, maxLateness: 0 },
+    gauges: { stateEntries: 0, timers: 0, late: 0, maxLateness: 0 },
   };
   const said = () =>
     out.splice(0).map((item) =>

@@ -7,58 +7,84 @@
  *
  * @module
  */
-import { TimeHeap } from "../heap.ts";
 import { keyIdentity } from "../key.ts";
-import type { Batch, Marker } from "../record.ts";
+import type { Batch, Marker, Watermark } from "../record.ts";
 import { WatermarkGate } from "../runtime/gate.ts";
-import type { Operator, OperatorContext } from "../runtime/operator.ts";
+import { keyedState, type Operator, type OperatorContext } from "../runtime/operator.ts";
+import type { Table } from "../state/log/mod.ts";
 import { selectRecords } from "./select.ts";
+
+/** Keys that are looked at when the watermark has risen, whether they can be freed: so many, and more the larger the batch was. */
+const LOOKED_AT = 256;
+const LOOKED_AT_A_RECORD = 2;
+
+/** What a checkpoint keeps besides the keys. */
+interface Snapshot {
+  readonly watermark: Watermark;
+}
 
 /** Lets the first record of a key through. */
 export class DedupeOperator implements Operator {
-  /** Event time of the last record that passed, by key. */
-  readonly #last = new Map<unknown, number>();
-  readonly #expiries = new TimeHeap<unknown>();
+  /** Event time of the last record that passed, by key. It expires by the watermark. */
+  readonly #last: Table<number>;
   readonly #gate: WatermarkGate;
 
   /** @param ttl ms, or Infinity: for ever. */
   constructor(private readonly ttl: number, private readonly context: OperatorContext) {
-    this.#gate = new WatermarkGate(context.inputGroups);
+    const gate = this.#gate = new WatermarkGate(context.inputGroups);
+    const options = ttl === Infinity ? {} : { time: () => gate.current };
+    this.#last = keyedState(context).space<number>("last", options).table();
   }
 
   batch(batch: Batch): void {
     const { ttl } = this, last = this.#last, gate = this.#gate, passed: number[] = [];
-    const { channel } = batch.origin;
+    const { channel } = batch.origin, risenFrom = gate.current;
     gate.wake(channel);
     for (let i = 0; i < batch.length; i++) {
       const own = batch.watermark(i);
       if (own > gate.current) gate.advance(channel, own);
-      if (this.#expiries.isDue(gate.current)) this.#forget(gate.current);
-      const identity = keyIdentity(batch.key(i)), timestamp = batch.timestamp(i);
+      const key = batch.key(i), identity = keyIdentity(key), timestamp = batch.timestamp(i);
       const before = last.get(identity);
-      if (before !== undefined && timestamp < before + ttl) continue;
-      last.set(identity, timestamp);
-      if (ttl < Infinity) this.#expiries.push(timestamp + ttl, identity);
+      if (before !== undefined && timestamp < before.value + ttl) continue;
+      const expires = ttl === Infinity ? undefined : timestamp + ttl;
+      if (before === undefined) last.add(identity, key, timestamp, expires);
+      else last.set(identity, timestamp, expires, before.key);
       passed.push(i);
     }
     this.context.dropped("duplicate", batch.length - passed.length);
-    this.context.gauges.stateEntries = last.size;
+    if (gate.current > risenFrom) this.#free(LOOKED_AT + LOOKED_AT_A_RECORD * batch.length);
+    this.#count();
     this.context.output().batch(
       passed.length === batch.length ? batch : selectRecords(batch, batch.values, passed),
     );
   }
 
   marker(marker: Marker): void {
-    if (this.#gate.marker(marker)) this.#forget(this.#gate.current);
+    if (this.#gate.marker(marker)) {
+      if (marker.kind === "end" && this.ttl < Infinity) this.#last.drop(); // the watermark is Infinity, and nothing more comes
+      else this.#free(LOOKED_AT);
+      this.#count();
+    }
     this.context.output().marker(marker);
   }
 
-  #forget(watermark: number): void {
-    const expiries = this.#expiries, last = this.#last;
-    while (expiries.isDue(watermark)) {
-      const time = expiries.earliest, identity = expiries.pop();
-      if (last.get(identity) === time - this.ttl) last.delete(identity); // else it passed again since
-    }
-    this.context.gauges.stateEntries = last.size;
+  /** Frees some of what is forgotten: a key that has expired is not found, whether it still takes memory or not. */
+  #free(steps: number): void {
+    if (this.ttl === Infinity) return;
+    // A round ends where one generation of keys does: the rest of the young ones, the old ones, the young ones from the start.
+    for (let round = 0; round < 3 && steps > 0; round++) steps = this.#last.sweep(steps);
+  }
+
+  #count(): void {
+    this.context.gauges.stateEntries = this.#last.live;
+  }
+
+  snapshot(): unknown {
+    return { watermark: this.#gate.current } satisfies Snapshot;
+  }
+
+  restore(snapshots: readonly unknown[]): void {
+    for (const { watermark } of snapshots as readonly Snapshot[]) this.#gate.restore(watermark);
+    this.#count();
   }
 }

@@ -9,6 +9,8 @@
  * V4 What is behind is called when a batch or marker has been worked through, never in the middle of a record: its errors are not
  *    the record's.
  * V5 A row carries the operator's watermark, not that of the record it came of: with several channels that one may be ahead.
+ * V6 After a restore the watermark goes on from where it was: what was due up to there has fired, what is late for it is late. It is
+ *    announced once more, for those behind know nothing yet.
  *
  * @module
  */
@@ -26,6 +28,16 @@ import type { Operator, OperatorContext, Receiver } from "../runtime/operator.ts
 import { RowWriter } from "./rows.ts";
 import { selectRecords } from "./select.ts";
 
+/** What a checkpoint keeps of an instance, besides its keyed state. */
+interface OperatorSnapshot {
+  readonly partition: number;
+  readonly watermark: Watermark;
+  readonly before: Watermark;
+  readonly sequence: number;
+  /** What the kind of operator adds. */
+  readonly own: unknown;
+}
+
 /** Base of windows, timers and joins. In processing time the clock stands in for timestamps and watermarks. */
 export abstract class EventTimeOperator implements Operator {
   protected readonly view: RecordView = new RecordView();
@@ -42,6 +54,8 @@ export abstract class EventTimeOperator implements Operator {
   #idle = false;
   /** The watermark is to be announced once more, risen or not. */
   #repeats = false;
+  /** The restored watermark is ahead of where some of the keys were. */
+  #isBehind = false;
   readonly #out: Receiver;
   readonly #readsLate: boolean;
   /** Late records of the batch, where somebody reads them. */
@@ -74,7 +88,49 @@ export abstract class EventTimeOperator implements Operator {
     return Infinity;
   }
 
+  snapshot(): unknown {
+    const { watermark, before, sequence, context } = this;
+    const own = this.snapshotOwn();
+    return { partition: context.partition, watermark, before, sequence, own } satisfies OperatorSnapshot;
+  }
+  /** What the kind of operator adds to a snapshot, as plain data. Default: nothing. */
+  protected snapshotOwn(): unknown {
+    return undefined;
+  }
+
+  restore(snapshots: readonly unknown[]): void {
+    const { partition, partitions } = this.context, all = snapshots as readonly OperatorSnapshot[];
+    // With as many partitions as before each has the keys it had. Their clocks are not one: a partition's is that of its last batch.
+    const former = all.length === partitions ? all.filter((one) => one.partition === partition) : all;
+    const joined = this.time === "event" ? Math.max : Math.min;
+    if (former.length > 0) {
+      this.watermark = joined(...former.map(({ watermark }) => watermark));
+      this.before = joined(...former.map(({ before }) => before));
+      this.sequence = Math.max(...former.map(({ sequence }) => sequence));
+    }
+    if (this.time === "event") {
+      this.#gate.restore(this.watermark);
+      const least = Math.min(this.watermark, ...former.map(({ watermark }) => watermark));
+      this.#isBehind = least < this.watermark;
+      if (this.#isBehind) this.before = least;
+    }
+    this.restoreOwn(former.map(({ own }) => own));
+    this.#wake();
+  }
+  /**
+   * Takes over what `snapshotOwn` gave in each former instance whose keys may be here now. Keyed state is in memory, watermark and
+   * sequence are restored by then.
+   */
+  protected restoreOwn(_own: readonly unknown[]): void {}
+
+  /** Some of the keys come from an instance that had not heard of the restored watermark: what is due at it fires now. */
+  #catchUp(): void {
+    this.#isBehind = false;
+    this.fire();
+  }
+
   batch(batch: Batch): void {
+    if (this.#isBehind) this.#catchUp();
     this.view.batch = batch;
     this.#gate.wake(batch.origin.channel);
     if (this.time === "event") {
@@ -151,6 +207,7 @@ export abstract class EventTimeOperator implements Operator {
   }
 
   marker(marker: Marker): void {
+    if (this.#isBehind) this.#catchUp();
     const rose = this.#gate.marker(marker);
     if (marker.kind === "end") {
       if (marker.complete) {
@@ -218,6 +275,7 @@ export abstract class EventTimeOperator implements Operator {
   /** Sends a record that came too late to the `late` output, or counts it where nobody reads that. */
   protected late(behind: number): void {
     const { gauges } = this.context;
+    gauges.late++;
     if (behind > gauges.maxLateness) gauges.maxLateness = behind;
     if (this.#readsLate) this.#late.push(this.view.index);
     else this.context.dropped("late", 1);

@@ -42,7 +42,7 @@ export class RetryOperator implements AsyncOperator {
       },
       dropped: context.dropped,
       wakeAt: () => {},
-      gauges: { stateEntries: 0, timers: 0, maxLateness: 0 },
+      gauges: { stateEntries: 0, timers: 0, late: 0, maxLateness: 0 },
     };
     this.#inner = create(inner);
   }

@@ -5,20 +5,20 @@
  */
 import { keyIdentity } from "../key.ts";
 import { Batch, type Marker, RecordView } from "../record.ts";
-import type { Operator, OperatorContext } from "../runtime/operator.ts";
+import { keyedState, type Operator, type OperatorContext } from "../runtime/operator.ts";
+import type { Cell, Table } from "../state/log/mod.ts";
 import type { Fold, RowShape } from "./fold.ts";
 import { leaveOut } from "./select.ts";
 
-interface Cell {
-  readonly key: unknown;
-  acc: unknown;
-  /** Whether no record has been added yet. */
-  empty: boolean;
+/** What a checkpoint keeps besides the accumulators. */
+interface Snapshot {
+  readonly sequence: number;
 }
 
 /** Folds each record into the state of its key and hands on the result in the record's place. */
 export class RunningOperator implements Operator {
-  readonly #cells = new Map<unknown, Cell>();
+  /** The accumulator of each key. */
+  readonly #accs: Table;
   readonly #view = new RecordView();
   #sequence = 0;
 
@@ -26,54 +26,66 @@ export class RunningOperator implements Operator {
     private readonly fold: Fold,
     private readonly shape: RowShape | undefined,
     private readonly context: OperatorContext,
-  ) {}
+  ) {
+    this.#accs = keyedState(context).space("acc").table();
+  }
 
   batch(batch: Batch): void {
     const { values, keys, origin, rows } = batch, { timestamps } = origin;
-    const { fold, shape } = this, view = this.#view, cells = this.#cells, length = values.length;
+    const { fold, shape } = this, view = this.#view, accs = this.#accs, length = values.length;
     const results = new Array<unknown>(length);
     let failed: number[] | undefined;
     view.batch = batch;
     // Looked up in a loop of its own: the memory of many keys is then waited for at once, not one after the other.
     const found = new Array<Cell | undefined>(length);
-    for (let i = 0; i < length; i++) found[i] = cells.get(keyIdentity(keys![i]));
+    for (let i = 0; i < length; i++) found[i] = accs.get(keyIdentity(keys![i]));
     for (let i = 0; i < length; i++) {
       try {
         for (; i < length; i++) {
           view.index = i;
-          const cell = found[i] ?? this.#cell(keys![i]);
           const timestamp = timestamps[rows === undefined ? i : rows[i]!]!;
-          const acc = fold.add(cell.acc, values[i], timestamp, ++this.#sequence, view);
-          cell.acc = acc;
-          cell.empty = false;
-          const result = fold.result(acc);
+          let cell = found[i];
+          if (cell === undefined) cell = this.#addNew(keys![i], values[i], timestamp);
+          else {
+            accs.touch(cell);
+            cell.value = fold.add(cell.value, values[i], timestamp, ++this.#sequence, view);
+          }
+          const result = fold.result(cell.value);
           results[i] = shape === undefined ? result : shape(result, cell.key, undefined);
         }
       } catch (error) {
-        this.#forgetIfEmpty(keys![i]);
         this.context.failed(batch, i, error);
         (failed ??= []).push(i);
       }
     }
-    this.context.gauges.stateEntries = cells.size;
+    this.context.gauges.stateEntries = accs.live;
     const made = new Batch(results, origin, rows, keys, batch.oneToOne);
     this.context.output().batch(failed === undefined ? made : leaveOut(made, results, failed));
   }
 
-  #cell(key: unknown): Cell {
-    const identity = keyIdentity(key);
-    let cell = this.#cells.get(identity);
-    if (cell === undefined) this.#cells.set(identity, cell = { key, acc: this.fold.create(), empty: true });
+  /** The key was not there before the batch; it may be by now. A record that fails leaves none behind. */
+  #addNew(key: unknown, value: unknown, timestamp: number): Cell {
+    const { fold } = this, accs = this.#accs, identity = keyIdentity(key);
+    const cell = accs.edit(identity);
+    const before = cell === undefined ? fold.create() : cell.value;
+    const acc = fold.add(before, value, timestamp, ++this.#sequence, this.#view);
+    if (cell === undefined) return accs.add(identity, key, acc);
+    cell.value = acc;
     return cell;
-  }
-
-  /** A record that failed leaves no key behind. */
-  #forgetIfEmpty(key: unknown): void {
-    const identity = keyIdentity(key);
-    if (this.#cells.get(identity)?.empty) this.#cells.delete(identity);
   }
 
   marker(marker: Marker): void {
     this.context.output().marker(marker);
+  }
+
+  snapshot(): unknown {
+    return { sequence: this.#sequence } satisfies Snapshot;
+  }
+
+  restore(snapshots: readonly unknown[]): void {
+    for (const { sequence } of snapshots as readonly Snapshot[]) {
+      this.#sequence = Math.max(this.#sequence, sequence);
+    }
+    this.context.gauges.stateEntries = this.#accs.live;
   }
 }

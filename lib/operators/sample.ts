@@ -28,6 +28,13 @@ export class SampleOperator implements Operator {
     this.context.dropped("sampled", batch.length - kept.length);
     if (kept.length > 0) this.context.output().batch(selectRecords(batch, batch.values, kept));
   }
+  snapshot(): number {
+    return this.#count;
+  }
+  restore(counts: readonly unknown[]): void {
+    const own = counts[this.context.partition] ?? counts[0]; // with other instances than before the choice is another one
+    this.#count = own as number;
+  }
   marker(marker: Marker): void {
     this.context.output().marker(marker);
   }

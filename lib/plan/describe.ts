@@ -42,6 +42,8 @@ export interface Description {
   }[];
   /** The bounded streams between stages; `from` and `to` are ids of stages. */
   readonly edges: readonly { readonly name: string; readonly from: string; readonly to: string }[];
+  /** How it survives a crash; absent where no checkpoints are taken. */
+  readonly checkpoints?: Durability;
   /** What a crash does to the output. */
   readonly guarantee: Guarantee;
 }
@@ -54,8 +56,16 @@ export interface Guarantee {
   readonly reason: string;
 }
 
+/** How a pipeline survives a crash. */
+export interface Durability {
+  /** Time between checkpoints, ms. */
+  readonly interval: number;
+  /** Where state and checkpoints are. */
+  readonly backend: Readonly<Record<string, unknown>>;
+}
+
 /** The plan as data. */
-export function describePlan(name: string, plan: Plan): Description {
+export function describePlan(name: string, plan: Plan, durability: Durability | undefined): Description {
   return {
     name,
     nodes: plan.nodes.map((node) => ({
@@ -75,15 +85,42 @@ export function describePlan(name: string, plan: Plan): Description {
       nodes: nodes.map((node) => node.id),
     })),
     edges: plan.edges.map(({ name, from, to }) => ({ name, from: from.id, to: to.id })),
-    guarantee: GUARANTEE,
+    ...(durability === undefined ? {} : { checkpoints: durability }),
+    guarantee: guaranteeOf(plan, durability),
   };
 }
 
-/** Without checkpoints there is one guarantee. */
-const GUARANTEE: Guarantee = {
-  level: "at-most-once",
-  reason: "there is no checkpointing: after a crash the sources start again as configured, and state is lost",
-};
+/** What a crash does to the output, and why. */
+function guaranteeOf(plan: Plan, durability: Durability | undefined): Guarantee {
+  if (durability === undefined) {
+    return {
+      level: "at-most-once",
+      reason:
+        "there is no checkpointing: after a crash the sources start again as configured, and state is lost",
+    };
+  }
+  const names = (nodes: readonly GraphNode[]): string => nodes.map(({ id }) => `"${id}"`).join(", ");
+  const gone = plan.nodes.filter((node) => node.kind === "source" && node.source.replayable === false);
+  if (gone.length > 0) {
+    return {
+      level: "at-most-once",
+      reason: `${names(gone)} cannot be read again: what was under way at a crash is lost`,
+    };
+  }
+  const twice = plan.nodes.filter((node) => node.kind === "sink" && node.sink.commits === undefined);
+  if (twice.length > 0) {
+    return {
+      level: "at-least-once",
+      reason: `${
+        names(twice)
+      } cannot commit with a checkpoint: after a crash records since the last one come again`,
+    };
+  }
+  return {
+    level: "exactly-once",
+    reason: "sources go on from the last checkpoint, and every sink commits with it",
+  };
+}
 
 function configOf(node: GraphNode): Readonly<Record<string, unknown>> {
   if (node.kind === "keyBy") return { partitions: node.partitions, ...node.config };
@@ -95,7 +132,7 @@ function configOf(node: GraphNode): Readonly<Record<string, unknown>> {
 }
 
 /** The plan as text. */
-export function explainPlan(name: string, plan: Plan): string {
+export function explainPlan(name: string, plan: Plan, durability: Durability | undefined): string {
   const lines = [`pipeline ${name}`, ""];
   for (const stage of plan.stages) {
     const times = stage.instances === 1
@@ -112,7 +149,13 @@ export function explainPlan(name: string, plan: Plan): string {
   }
   lines.push("", "edges");
   for (const edge of plan.edges) lines.push(`  ${edge.name}`);
-  lines.push("", `guarantee: ${GUARANTEE.level}: ${GUARANTEE.reason}`);
+  const { level, reason } = guaranteeOf(plan, durability);
+  lines.push("");
+  if (durability !== undefined) {
+    const where = Object.entries(durability.backend).map(([key, value]) => `${key} ${value}`).join(", ");
+    lines.push(`checkpoints: every ${formatDuration(durability.interval)}, ${where}`);
+  }
+  lines.push(`guarantee: ${level}: ${reason}`);
   for (const note of notes(plan)) lines.push(`note: ${note}`);
   return lines.join("\n");
 }

@@ -9,6 +9,7 @@ import type { OperatorCounters, StageTimes } from "./counters.ts";
 import type { Edge } from "./edge.ts";
 import type { AsyncOperator, Receiver } from "./operator.ts";
 import type { StageOutputs } from "./outputs.ts";
+import type { SnapshotCollector } from "./snapshots.ts";
 import type { Task } from "./stage.ts";
 
 /** Runs one waiting operator. */
@@ -22,7 +23,12 @@ export class AsyncStage implements Task {
     private readonly counters: OperatorCounters,
     private readonly times: StageTimes,
     private readonly clock: Clock,
+    private readonly snapshots: SnapshotCollector | undefined,
   ) {}
+
+  get isWaiting(): boolean {
+    return this.edge.isAwaited;
+  }
 
   async run(): Promise<void> {
     const { edge, operator, main, outputs, counters, times, clock } = this;
@@ -44,9 +50,12 @@ export class AsyncStage implements Task {
           await outputs.write(); // dead letters of a batch that gave no records
           continue;
         }
+        if (item.kind === "barrier") this.snapshots?.passed(this.name, item.checkpoint, {});
         outputs.marker(item);
         await outputs.write();
-        if (item.kind === "end") return;
+        if (item.kind !== "end") continue;
+        this.snapshots?.finished(this.name, {});
+        return;
       }
     } finally {
       operator.close?.();

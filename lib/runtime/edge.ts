@@ -8,9 +8,10 @@
  * @module
  */
 import { Batch, type Marker } from "../record.ts";
+import type { Barrier } from "./snapshots.ts";
 
 /** One chunk of an edge. */
-export type EdgeItem = Batch | Marker;
+export type EdgeItem = Batch | Marker | Barrier;
 
 /** How much may wait in an edge. */
 export interface EdgeLimits {
@@ -27,6 +28,8 @@ export class Edge {
   readonly limits: EdgeLimits;
   /** Records that wait. */
   queued = 0;
+  /** Whether its reader waits for a chunk. */
+  isAwaited = false;
   readonly #reader: ReadableStreamDefaultReader<EdgeItem>;
   #controller!: ReadableStreamDefaultController<EdgeItem>;
   #room: PromiseWithResolvers<void> | undefined;
@@ -64,7 +67,9 @@ export class Edge {
 
   /** The next chunk; waits while there is none. */
   async read(): Promise<EdgeItem> {
+    this.isAwaited = true;
     const { value } = await this.#reader.read();
+    this.isAwaited = false;
     if (this.#aborted) throw this.#aborted.reason;
     if (value instanceof Batch) this.queued -= value.length;
     return value!; // the last chunk is an end marker: no one reads on

@@ -7,6 +7,7 @@
  *    When all have ended the operator itself is not idle: what it still holds comes at the end, and must not be late then.
  * G4 A record or watermark wakes an idle channel. That alone does not raise the watermark, what comes next does: the channels of
  *    one place wake together, and none of them may run ahead before all have.
+ * G5 A restored watermark is a floor, also while groups have not opened: what it made due has happened. Channels begin anew.
  *
  * @module
  */
@@ -36,6 +37,11 @@ export class WatermarkGate {
   /** @param groups Channel groups that will open. */
   constructor(groups: readonly number[]) {
     this.#waiting = new Set(groups);
+  }
+
+  /** The watermark had reached `watermark` at the checkpoint the run goes on from. */
+  restore(watermark: Watermark): void {
+    if (watermark > this.current) this.current = watermark;
   }
 
   /** Takes over what a marker says. Whether the watermark rose. */

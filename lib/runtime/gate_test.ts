@@ -127,3 +127,19 @@ Deno.test("an ended channel holds nothing back, even if its records or idleness 
   gate.wake(a);
   assert.equal(gate.idle, true, "an ended channel does not wake");
 });
+
+Deno.test("G5: a restored watermark is a floor, before groups have opened and behind channels that begin anew", () => {
+  const a = channel(0, "a"), b = channel(1, "b"), gate = new WatermarkGate([0, 1]);
+  gate.restore(100);
+  gate.restore(90);
+  assert.equal(gate.current, 100);
+  assert.equal(gate.marker({ kind: "open", group: 0, channels: [a] }), false);
+  assert.equal(gate.advance(a, 150), false);
+  assert.equal(gate.current, 100, "the other group has not opened");
+  assert.equal(gate.marker({ kind: "open", group: 1, channels: [b] }), false);
+  assert.equal(gate.advance(b, 60), false);
+  assert.equal(gate.advance(b, 100), false);
+  assert.equal(gate.current, 100);
+  assert.equal(gate.advance(b, 120), true);
+  assert.equal(gate.current, 120);
+});

@@ -18,8 +18,9 @@ import { StageOutputs } from "./outputs.ts";
 import { AlignedMerge, CountedOperator, Outbox, OutputPort, type OutputReader, UnionInput } from "./ports.ts";
 import { KeyRouter, RoundRobinRouter } from "./router.ts";
 import { SinkTask } from "./sink_task.ts";
+import { type Restored, SnapshotCollector } from "./snapshots.ts";
 import { SourceTask } from "./source_task.ts";
-import { FusedStage, type Task } from "./stage.ts";
+import { FusedStage, type StageOperator, type Task } from "./stage.ts";
 import { type Partition, type StateStore, volatileState } from "../state/log/mod.ts";
 
 /** Settings of a run. */
@@ -33,6 +34,16 @@ export interface InstanceOptions {
   readonly maxKeyGroups: number;
   /** Aborted when the run gives up on draining. */
   readonly signal: AbortSignal;
+  /** Missing where no checkpoints are taken. */
+  readonly checkpoints?: InstanceCheckpoints;
+}
+
+/** What a run that takes checkpoints works with. */
+export interface InstanceCheckpoints {
+  /** The state of a keyed operator. */
+  readonly store: (operator: string) => StateStore;
+  /** What to go on from; undefined on a first run. */
+  readonly restored: Restored | undefined;
 }
 
 /** Stands for the router of a stage where the number of a partition is asked for. */
@@ -71,11 +82,18 @@ export class Instance {
   readonly #readersOf = new Map<GraphNode, Reader[]>();
   readonly #userCode = new Map<GraphNode, boolean>();
   readonly #stores = new Map<GraphNode, StateStore>();
+  /** Where the parts leave what a checkpoint is to know; undefined where none are taken. */
+  readonly snapshots: SnapshotCollector | undefined;
+  /** Operators by id and instance, with the state each has. */
+  readonly #held: StageOperator[] = [];
   #nextGroup = 0;
 
   constructor(plan: Plan, options: InstanceOptions) {
     this.#plan = plan;
     this.#options = options;
+    this.snapshots = options.checkpoints === undefined
+      ? undefined
+      : new SnapshotCollector(plan.stages.map(({ id }) => id));
     this.#indexReaders();
     for (const node of plan.nodes) {
       const counters = new OperatorCounters(node.id, node.type, plan.stageOf(node).id);
@@ -117,6 +135,18 @@ export class Instance {
     return maps.flatMap((map) => [...map.values()]);
   }
 
+  /** Brings operators to where they were: their keyed state into memory, and what else they gave. Before anything runs. */
+  async restore(): Promise<void> {
+    const restored = this.#options.checkpoints?.restored;
+    if (restored === undefined) return;
+    for (const { id, operator, state } of this.#held) {
+      const snapshots = restored.operators.get(id);
+      if (snapshots === undefined) continue; // an operator that is new
+      await state?.load();
+      operator.restore?.(snapshots);
+    }
+  }
+
   #task(stage: PlannedStage): Task {
     const times = new StageTimes(stage.id);
     this.stages.push(times);
@@ -156,6 +186,8 @@ export class Instance {
       emit: (batch) => main.batch(batch),
       failed,
       onSplit: (status) => this.splits.push(status),
+      snapshots: this.snapshots,
+      restored: this.#options.checkpoints?.restored?.sources.get(node.id),
     });
     this.sources.push(task);
     return task;
@@ -180,6 +212,8 @@ export class Instance {
       failed,
       outputs: exits.outputs,
       signal,
+      snapshots: this.snapshots,
+      restored: this.#options.checkpoints?.restored?.committables.get(node.id),
     });
     this.sinks.push(task);
     return task;
@@ -210,13 +244,14 @@ export class Instance {
       counters,
       times,
       clock,
+      this.snapshots,
     );
   }
 
   #fusedStage(stage: PlannedStage, times: StageTimes): FusedStage {
     const { clock } = this.#options;
     const exits = this.#exits(stage, times);
-    const operators: Operator[] = [], state: Partition[] = [];
+    const operators: StageOperator[] = [];
     const made: { stage?: FusedStage } = {}; // operators ask for ticks of the stage that is made of them
     const wakeAt = (time: number) => made.stage!.wakeAt(time);
     const root = stage.nodes[0]!;
@@ -226,11 +261,10 @@ export class Instance {
       const built = new Map<GraphNode, Receiver>();
       for (const node of inner.toReversed()) {
         if (node.kind !== "operator") throw new Error(`"${node.id}" (${node.kind}) cannot be fused`);
-        const held = node.keyed ? this.#state(node, partition, stage.instances) : undefined;
-        if (held !== undefined) state.push(held);
-        const { receiver, operator } = this.#operator(node, partition, stage, held, exits, built, wakeAt);
+        const state = node.keyed ? this.#state(node, partition, stage.instances) : undefined;
+        const { receiver, operator } = this.#operator(node, partition, stage, state, exits, built, wakeAt);
         built.set(node, receiver);
-        operators.push(operator);
+        operators.push({ id: node.id, partition, operator, state });
       }
       heads.push(
         inner.length > 0 && root === inner[0]
@@ -251,15 +285,17 @@ export class Instance {
         : heads[0]!;
       inputs = [{ edge: this.#edges.get(edges[0]!)!, receiver: entry }];
     }
-    return made.stage = new FusedStage(
-      stage.id,
+    operators.reverse();
+    this.#held.push(...operators);
+    return made.stage = new FusedStage({
+      name: stage.id,
       inputs,
-      exits.outputs,
-      operators.toReversed(),
-      state,
+      outputs: exits.outputs,
+      operators,
       times,
       clock,
-    );
+      snapshots: this.snapshots,
+    });
   }
 
   #keyRouter(node: GraphNode & { kind: "keyBy" }, heads: readonly Receiver[], exits: Exits): Receiver {
@@ -291,7 +327,7 @@ export class Instance {
     const { dead, failed } = this.#failures(node, exits, partition);
     (node.ownRows ? passed : own).push(dead);
     const mainAndOwn = withFollowers(main, own);
-    const gauges = { stateEntries: 0, timers: 0, maxLateness: 0 };
+    const gauges = { stateEntries: 0, timers: 0, late: 0, maxLateness: 0 };
     counters.gauges.push(gauges);
     const channel: Channel = { group: this.#ownGroups.get(node) ?? -1, name: `${node.id}/${partition}` };
     const context: OperatorContext = {
@@ -325,7 +361,10 @@ export class Instance {
   #state(node: OperatorNode, partition: number, partitions: number): Partition {
     const { maxKeyGroups } = this.#options;
     let store = this.#stores.get(node);
-    if (store === undefined) this.#stores.set(node, store = volatileState(node.id, maxKeyGroups));
+    if (store === undefined) {
+      store = this.#options.checkpoints?.store(node.id) ?? volatileState(node.id, maxKeyGroups);
+      this.#stores.set(node, store);
+    }
     return store.partition(...groupsOf(partition, partitions, maxKeyGroups));
   }
 

@@ -88,7 +88,9 @@ export interface OperatorGauges {
   /** Keys (and windows of keys) held. */
   stateEntries: number;
   timers: number;
-  /** The furthest a dropped late record was behind the watermark, ms. */
+  /** Records that came too late, whether they were dropped or went to a side output. */
+  late: number;
+  /** The furthest a late record was behind the watermark, ms. */
   maxLateness: number;
 }
 

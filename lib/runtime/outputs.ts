@@ -8,6 +8,7 @@ import type { Marker } from "../record.ts";
 import type { EdgeCounters, StageTimes } from "./counters.ts";
 import type { Edge } from "./edge.ts";
 import type { Outbox } from "./ports.ts";
+import type { Barrier } from "./snapshots.ts";
 
 /** One edge a stage writes to, and what waits to be written to it. */
 export interface StageOutput {
@@ -28,8 +29,8 @@ export class StageOutputs {
     this.#clock = clock;
   }
 
-  /** Puts a marker into every outbox. */
-  marker(marker: Marker): void {
+  /** Puts a marker or barrier into every outbox. */
+  marker(marker: Marker | Barrier): void {
     for (const { outbox } of this.#outputs) outbox.marker(marker);
   }
 

@@ -7,6 +7,7 @@ import { copyValue } from "../value.ts";
 import { Batch, type Channel, type Marker, type Origin } from "../record.ts";
 import type { EdgeItem } from "./edge.ts";
 import type { OperatorCounters } from "./counters.ts";
+import type { Barrier } from "./snapshots.ts";
 import type { Receiver } from "./operator.ts";
 
 /** Counts what an operator is given, and calls it. */
@@ -58,7 +59,7 @@ export class Outbox implements Receiver {
   batch(batch: Batch): void {
     this.items.push(batch);
   }
-  marker(marker: Marker): void {
+  marker(marker: Marker | Barrier): void {
     this.items.push(marker);
   }
 }

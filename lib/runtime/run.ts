@@ -7,6 +7,7 @@
  * L3 `stop` ends the sources; what was read drains. Past the shutdown timeout the rest is aborted, and the stages that were
  *    still at work are named.
  * L4 The end of input closes windows; a stop does not.
+ * L5 What the run goes on from is restored before anything is opened.
  *
  * @module
  */
@@ -23,6 +24,10 @@ import type { Task } from "./stage.ts";
 export interface RunOptions extends Omit<InstanceOptions, "signal"> {
   /** How long draining may take after a stop, ms. */
   readonly shutdownTimeout: number;
+  /** Called when everything is open and records begin to flow. */
+  readonly onRunning?: () => void;
+  /** Called when everything has been worked through, before anything is closed. Its failure is the run's. */
+  readonly onDrained?: () => Promise<void> | undefined;
 }
 
 /** How far a run is. */
@@ -70,7 +75,8 @@ export class Run {
     for (const source of this.instance.sources) source.stop();
     const { clock, shutdownTimeout } = this.#options;
     this.#deadline = clock.schedule(shutdownTimeout, () => {
-      const stages = [...this.#working].map((task) => task.name);
+      const working = [...this.#working], busy = working.filter((task) => !task.isWaiting);
+      const stages = (busy.length > 0 ? busy : working).map((task) => task.name);
       this.#fail(new ShutdownTimeoutError(stages, shutdownTimeout));
     });
   }
@@ -87,13 +93,16 @@ export class Run {
   async #run(): Promise<void> {
     const { sources, sinks, tasks } = this.instance;
     try {
+      await Promise.race([this.instance.restore(), this.#aborted.promise]);
       for (const part of [...sinks, ...sources]) {
         await Promise.race([this.#call(part, () => part.open()), this.#aborted.promise]);
       }
       if (this.phase === "starting") this.phase = "running";
       this.#started.resolve();
+      this.#options.onRunning?.();
       const work = Promise.all(tasks.map((task) => this.#call(task, () => task.run())));
       await Promise.race([work, this.#aborted.promise]);
+      await Promise.race([this.#options.onDrained?.(), this.#aborted.promise]);
       await Promise.race([this.#closeAll("done"), this.#aborted.promise]);
     } catch (error) {
       this.#fail(error);

@@ -3,12 +3,14 @@
  *
  * K1 Calls of the writer never overlap; while one is pending the edge fills and everything in front of it waits.
  * K2 A failed call is made again as the retry policy says, then it ends the run.
- * K3 At a regular end the writer is flushed before it is closed; it is closed exactly once whatever happened.
+ * K3 At a barrier a sink that commits prepares, any other one flushes; what was prepared is committed when the checkpoint is durable,
+ *    never while another call is pending.
+ * K4 At a regular end the writer is flushed before it is closed; it is closed exactly once whatever happened.
  *
  * @module
  */
 import { type Clock, delay } from "../clock.ts";
-import type { RunOutcome, Sink, SinkWriter } from "../connector.ts";
+import type { Committable, RunOutcome, Sink, SinkWriter } from "../connector.ts";
 import { asError, codeOf, MailerError, RecordError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { Batch } from "../record.ts";
@@ -16,6 +18,7 @@ import type { OperatorCounters, StageTimes } from "./counters.ts";
 import type { Edge } from "./edge.ts";
 import type { FailureHandler, RetryPolicy } from "./failure.ts";
 import type { StageOutputs } from "./outputs.ts";
+import type { SnapshotCollector, TaskSnapshot } from "./snapshots.ts";
 import type { Task } from "./stage.ts";
 
 /** What a sink task needs to know of its place in the run. */
@@ -33,6 +36,15 @@ export interface SinkTaskOptions {
   readonly outputs: StageOutputs;
   /** Aborted when the run gives up on draining. */
   readonly signal: AbortSignal;
+  /** Missing where no checkpoints are taken. */
+  readonly snapshots: SnapshotCollector | undefined;
+  /** What was committed when the checkpoint that the run goes on from was taken. */
+  readonly restored: Committable | undefined;
+}
+
+/** Whether a sink has something to commit. */
+export function commits({ commits }: Sink): boolean {
+  return commits === "two-phase" || commits === "atomic";
 }
 
 /** The running sink. */
@@ -41,6 +53,9 @@ export class SinkTask implements Task {
   readonly #options: SinkTaskOptions;
   #writer: SinkWriter | undefined;
   #isClosed = false;
+  /** The call of the writer that was made last, and a commit that waits for it or is under way. */
+  #calling: Promise<unknown> | undefined;
+  #committing: Promise<void> | undefined;
   /** The batch being written, and its records that have been through the failure policy: a further try must not send them again. */
   #writing: Batch | undefined;
   readonly #rejected = new Set<number>();
@@ -48,6 +63,10 @@ export class SinkTask implements Task {
   constructor(options: SinkTaskOptions) {
     this.name = options.id;
     this.#options = options;
+  }
+
+  get isWaiting(): boolean {
+    return this.#options.edge.isAwaited;
   }
 
   /** Opens the writer. Called once, before `run`. */
@@ -59,7 +78,9 @@ export class SinkTask implements Task {
       failed(batch, index, error);
       if (isOfWriting) this.#rejected.add(index);
     };
-    const writer = await sink.open({ id, clock, logger, signal, reject });
+    const { snapshots, restored } = this.#options;
+    const checkpoints = snapshots === undefined ? {} : { checkpoints: { restored } };
+    const writer = await sink.open({ id, clock, logger, signal, reject, ...checkpoints });
     if (this.#isClosed) await writer.close("failed"); // the run has given up meanwhile
     else this.#writer = writer;
   }
@@ -82,31 +103,75 @@ export class SinkTask implements Task {
       if (item instanceof Batch) {
         counters.recordsIn += item.length;
         this.#writing = item;
+        if (this.#committing !== undefined) await this.#committing;
         try {
           const written = writer.write(item);
-          if (written instanceof Promise) await written;
+          if (written instanceof Promise) await (this.#calling = written);
         } catch (error) {
-          await this.#again(error, () => writer.write(item));
+          await (this.#calling = this.#again(error, () => writer.write(item)));
         }
         counters.recordsOut += item.length - this.#rejected.size;
         this.#rejected.clear();
         times.busy += clock.monotonic() - started;
         await outputs.write();
-      } else if (item.kind === "end") {
-        try {
-          await writer.flush();
-        } catch (error) {
-          await this.#again(error, () => writer.flush());
-        }
+      } else if (item.kind === "barrier" || item.kind === "end") {
+        const snapshot = await this.#secure(item.kind === "barrier" ? item.checkpoint : undefined);
         times.busy += clock.monotonic() - started;
+        if (item.kind === "barrier") this.#options.snapshots?.passed(this.name, item.checkpoint, snapshot);
+        else this.#options.snapshots?.finished(this.name, snapshot);
         outputs.marker(item);
         await outputs.write();
-        return;
+        if (item.kind === "end") return;
       }
     }
   }
 
-  async #again(first: unknown, call: () => void | Promise<void>): Promise<void> {
+  /** Prepares or flushes what was written. `checkpoint` is missing at the end. */
+  async #secure(checkpoint: number | undefined): Promise<TaskSnapshot> {
+    const { sink, snapshots } = this.#options, writer = this.#writer!;
+    if (this.#committing !== undefined) await this.#committing;
+    if (snapshots === undefined || !commits(sink)) {
+      await (this.#calling = this.#call(() => writer.flush()));
+      return {};
+    }
+    if (writer.prepare === undefined || writer.commit === undefined) {
+      throw new MailerError(
+        "invalid_sink",
+        `sink "${this.name}" says it commits (${sink.commits}), but its writer has no prepare and commit`,
+      );
+    }
+    const number = checkpoint ?? snapshots.newest + 1;
+    const preparing = this.#call(() => writer.prepare!(number));
+    this.#calling = preparing;
+    return { committable: await preparing };
+  }
+
+  /** Makes what was prepared for a checkpoint visible, behind the call under way. */
+  async commit(committable: Committable): Promise<void> {
+    const committing = this.#commit(committable, this.#committing);
+    this.#committing = committing;
+    try {
+      await committing;
+    } finally {
+      if (this.#committing === committing) this.#committing = undefined;
+    }
+  }
+
+  async #commit(committable: Committable, before: Promise<void> | undefined): Promise<void> {
+    await before;
+    await this.#calling?.catch(() => {}); // whoever made that call has its error
+    await this.#call(async () => await this.#writer!.commit!(committable));
+  }
+
+  async #call<R>(call: () => R | Promise<R>): Promise<R> {
+    try {
+      return await call();
+    } catch (error) {
+      return await this.#again(error, call);
+    }
+  }
+
+  async #again<R>(first: unknown, call: () => R | Promise<R>): Promise<R> {
     const { id, retry, clock, signal, counters, logger } = this.#options;
     let error = first;
     // A record error has been through the failure policy already: writing it again changes nothing.

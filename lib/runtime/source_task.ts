@@ -8,11 +8,14 @@
  * T4 Whoever reads a split's markers knows when it is idle: a record that wakes it is announced to all, not only to those who
  *    get the record.
  * T5 A source that never waits gives timers, signals and sockets their turn all the same.
+ * T6 A barrier goes out between two reads, also while one is waited for. The positions it stands for are those of all records in
+ *    front of it. Restored positions win over anything else; an input that had been read to its end stays so.
  *
  * @module
  */
 import type { Clock } from "../clock.ts";
 import type {
+  Position,
   ReadFailure,
   RecordsRead,
   Source,
@@ -22,12 +25,13 @@ import type {
 } from "../connector.ts";
 import { MailerError } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { Batch, type Channel, type Origin, RecordView } from "../record.ts";
+import { Batch, type Channel, type Marker, type Origin, RecordView } from "../record.ts";
+import { setOwn } from "../value.ts";
 import type { OperatorCounters, SplitStatus, StageTimes } from "./counters.ts";
-import type { EdgeItem } from "./edge.ts";
 import type { FailureHandler } from "./failure.ts";
 import { yieldToEventLoop } from "../scheduling.ts";
 import type { StageOutputs } from "./outputs.ts";
+import type { SnapshotCollector, SourceSnapshot, SplitSnapshot } from "./snapshots.ts";
 import type { Task } from "./stage.ts";
 import { EventTime, isTimestamp, type TimestampOf, type WatermarkStrategy } from "./watermarks.ts";
 
@@ -51,6 +55,10 @@ export interface SourceTaskOptions {
   readonly failed: FailureHandler;
   /** Called for every split that appears. */
   readonly onSplit: (status: SplitStatus) => void;
+  /** Missing where no checkpoints are taken. */
+  readonly snapshots: SnapshotCollector | undefined;
+  /** Where to go on. */
+  readonly restored: SourceSnapshot | undefined;
 }
 
 /** Longest stretch of work, in ms and in reads, before timers and signals get their turn. */
@@ -61,14 +69,29 @@ class SplitState {
   readonly channel: Channel;
   readonly eventTime: EventTime;
   readonly status: SplitStatus;
+  /** Behind the last record read. */
+  position: Position | undefined;
   /** Waiting time at which fetches began to come back empty. */
   emptySince: number | undefined;
   announced = -Infinity;
 
-  constructor(source: string, split: string, group: number, strategy: WatermarkStrategy) {
+  constructor(
+    source: string,
+    split: string,
+    group: number,
+    strategy: WatermarkStrategy,
+    restored: SplitSnapshot | undefined,
+  ) {
     this.channel = { group, name: `${source}/${split}` };
     this.eventTime = new EventTime(strategy);
     this.status = { source, split, offset: undefined, watermark: -Infinity, idle: false, ended: false };
+    if (restored === undefined) return;
+    this.position = restored.position;
+    this.eventTime.restore(restored.eventTime);
+  }
+
+  snapshot(): SplitSnapshot {
+    return { position: this.position, ended: this.status.ended, eventTime: this.eventTime.snapshot() };
   }
 }
 
@@ -82,6 +105,12 @@ export class SourceTask implements Task {
   readonly #view = new RecordView();
   #reader: SourceReader | undefined;
   #isClosed = false;
+  /** Whether the input has been read to its end. */
+  #isComplete: boolean;
+  /** Barriers that are to go out. */
+  readonly #barriers: number[] = [];
+  /** Set while a read is waited for: interrupts the wait, so that a barrier can go out. */
+  #interrupt: (() => void) | undefined;
   #lastTurn = 0;
   #readsOfTurn = 0;
 
@@ -89,6 +118,13 @@ export class SourceTask implements Task {
     this.name = options.id;
     this.#options = options;
     this.#outputs = options.outputs;
+    this.#isComplete = options.restored?.complete ?? false;
+  }
+
+  /** Has the barrier of a checkpoint go out, unless the source is over: what it holds then stands for it. */
+  barrier(checkpoint: number): void {
+    this.#barriers.push(checkpoint);
+    this.#interrupt?.();
   }
 
   /** Reads no more: what has been read drains, and the edges get their end. */
@@ -100,16 +136,24 @@ export class SourceTask implements Task {
     return this.#reader?.progress?.();
   }
 
+  get isWaiting(): boolean {
+    return false;
+  }
+
   /** Opens the reader. Called once, before `run`, when every sink is open. */
   async open(): Promise<void> {
-    const { id, source, batchSize, clock, logger } = this.#options;
+    if (this.#isComplete) return;
+    const { id, source, batchSize, clock, logger, restored } = this.#options;
+    const positions = Object.entries(restored?.splits ?? {}).flatMap(([split, { position }]) =>
+      position === undefined ? [] : [[split, position] as const]
+    );
     const context: SourceContext = {
       id,
       batchSize,
       clock,
       logger,
       signal: this.#stop.signal,
-      restored: undefined,
+      restored: restored === undefined ? undefined : new Map(positions),
     };
     const reader = await source.open(context);
     if (this.#isClosed) await reader.close(); // the run has given up meanwhile
@@ -124,18 +168,26 @@ export class SourceTask implements Task {
   }
 
   async run(): Promise<void> {
-    const reader = this.#reader!;
     this.#lastTurn = this.#options.clock.monotonic();
-    this.#addSplits(reader.splits);
+    this.#addSplits(this.#reader?.splits ?? []);
     await this.#outputs.write();
-    let complete = false;
+    if (this.#reader !== undefined) await this.#readAll(this.#reader);
+    // Behind a union other sources go on: the splits of this one must not hold them.
+    for (const split of this.#isComplete ? this.#splits.values() : []) this.#end(split);
+    this.#marker({ kind: "end", complete: this.#isComplete });
+    this.#options.snapshots?.finished(this.name, { source: this.#snapshot() });
+    await this.#outputs.write();
+  }
+
+  async #readAll(reader: SourceReader): Promise<void> {
     while (!this.#stop.signal.aborted) {
+      if (this.#barriers.length > 0) await this.#passBarriers();
       const found = reader.read();
       const read = found instanceof Promise ? await this.#wait(found) : found;
-      if (read === undefined) break;
+      if (read === undefined) return;
       if (read.kind === "end") {
-        complete = true;
-        break;
+        this.#isComplete = true;
+        return;
       }
       this.#take(read);
       const full = this.#outputs.write();
@@ -147,10 +199,33 @@ export class SourceTask implements Task {
         await this.#giveWay();
       }
     }
-    // Behind a union other sources go on: the splits of this one must not hold them.
-    for (const split of complete ? this.#splits.values() : []) this.#end(split);
-    this.#marker({ kind: "end", complete });
+  }
+
+  /** What a read gives; undefined where a barrier is to go out first. */
+  #untilBarrier(pending: Promise<SourceRead>): Promise<SourceRead | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#interrupt = () => resolve(undefined);
+      if (this.#barriers.length > 0) return resolve(undefined);
+      pending.then(resolve, reject);
+    });
+  }
+
+  async #passBarriers(): Promise<void> {
+    for (const checkpoint of this.#barriers.splice(0)) {
+      this.#outputs.marker({ kind: "barrier", checkpoint });
+      this.#options.snapshots?.passed(this.name, checkpoint, { source: this.#snapshot() });
+    }
     await this.#outputs.write();
+  }
+
+  #snapshot(): SourceSnapshot {
+    const splits: Record<string, SplitSnapshot> = {};
+    // A split that has not been announced again is still where it was: the source may find it later.
+    for (const [name, split] of Object.entries(this.#options.restored?.splits ?? {})) {
+      setOwn(splits, name, split);
+    }
+    for (const [name, split] of this.#splits) setOwn(splits, name, split.snapshot());
+    return { splits, complete: this.#isComplete };
   }
 
   /** Waits for a read. Undefined when it was given up because of a stop. */
@@ -167,11 +242,17 @@ export class SourceTask implements Task {
         this.#outputs.write()?.catch(() => {}); // an edge refuses only when the run has ended: its error is the run's
       });
     try {
-      return await pending;
+      if (this.#options.snapshots === undefined) return await pending;
+      for (;;) {
+        const read = await this.#untilBarrier(pending);
+        if (read !== undefined) return read;
+        await this.#passBarriers();
+      }
     } catch (error) {
       if (this.#stop.signal.aborted) return undefined;
       throw error;
     } finally {
+      this.#interrupt = undefined;
       alarm?.cancel();
       times.idle += clock.monotonic() - since;
     }
@@ -237,6 +318,7 @@ export class SourceTask implements Task {
     }
     const last = batch.length === 0 ? undefined : batch.offset(batch.length - 1);
     if (last !== undefined) split.status.offset = last;
+    split.position = read.position;
     if (read.failures === undefined) this.#options.emit(batch);
     else this.#withFailures(batch, read.failures, split);
     this.#announce(split);
@@ -347,18 +429,19 @@ export class SourceTask implements Task {
   }
 
   #addSplits(names: readonly string[]): void {
-    const { id, group, watermarks, onSplit } = this.#options;
+    const { id, group, watermarks, onSplit, restored } = this.#options;
     const added: Channel[] = [];
     for (const name of names) {
       if (this.#splits.has(name)) {
         throw new MailerError("duplicate_split", `source "${id}" announced split "${name}" twice`);
       }
-      const split = new SplitState(id, name, group, watermarks);
+      const split = new SplitState(id, name, group, watermarks, ownField(restored?.splits, name));
       this.#splits.set(name, split);
       added.push(split.channel);
       onSplit(split.status);
     }
     this.#marker({ kind: "open", group, channels: added });
+    for (const name of names) this.#announce(this.#splits.get(name)!); // of those that were restored
   }
 
   #split(name: string): SplitState {
@@ -388,7 +471,7 @@ export class SourceTask implements Task {
     return only;
   }
 
-  #marker(marker: Exclude<EdgeItem, Batch>): void {
+  #marker(marker: Marker): void {
     this.#outputs.marker(marker);
   }
 
@@ -401,6 +484,10 @@ export class SourceTask implements Task {
 }
 
 const OWN_TIMESTAMP: TimestampOf<unknown> = (_, record) => record.timestamp;
+
+function ownField<T>(fields: Readonly<Record<string, T>> | undefined, name: string): T | undefined {
+  return fields !== undefined && Object.hasOwn(fields, name) ? fields[name] : undefined;
+}
 
 function slice(batch: Batch, from: number, to: number): Batch {
   const rows = batch.rows?.subarray(from, to) ?? Int32Array.from({ length: to - from }, (_, i) => from + i);

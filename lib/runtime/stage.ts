@@ -14,6 +14,7 @@ import type { Edge } from "./edge.ts";
 import type { Operator, Receiver } from "./operator.ts";
 import type { StageOutputs } from "./outputs.ts";
 import type { Partition } from "../state/log/mod.ts";
+import type { Barrier, SnapshotCollector, TaskSnapshot } from "./snapshots.ts";
 
 /** Where a stage reads. */
 export interface StageInput {
@@ -24,6 +25,8 @@ export interface StageInput {
 /** A part of the run that comes to an end by itself, by its input's end, or by an abort of its edges. */
 export interface Task {
   readonly name: string;
+  /** Whether it waits for its input: then it is not what holds a run up. */
+  readonly isWaiting: boolean;
   /** Runs to the end. Rejects with the error that stopped it. */
   run(): Promise<void>;
 }
@@ -31,6 +34,10 @@ export interface Task {
 /** One lock for everything that happens in a stage; free nearly always. */
 class Turn {
   #tail: Promise<void> | undefined;
+
+  get isTaken(): boolean {
+    return this.#tail !== undefined;
+  }
 
   /** Waits for the turn, if it is taken. */
   async take(): Promise<() => void> {
@@ -46,6 +53,27 @@ class Turn {
   }
 }
 
+/** An instance of an operator, with what a checkpoint is to know of it. */
+export interface StageOperator {
+  readonly id: string;
+  readonly partition: number;
+  readonly operator: Operator;
+  /** Its keyed state, if it has any. */
+  readonly state: Partition | undefined;
+}
+
+/** What a stage is made of. */
+export interface FusedStageOptions {
+  readonly name: string;
+  readonly inputs: readonly StageInput[];
+  readonly outputs: StageOutputs;
+  readonly operators: readonly StageOperator[];
+  readonly times: StageTimes;
+  readonly clock: Clock;
+  /** Missing where no checkpoints are taken. */
+  readonly snapshots: SnapshotCollector | undefined;
+}
+
 /** Runs fused, synchronous operators. */
 export class FusedStage implements Task {
   readonly name: string;
@@ -53,30 +81,31 @@ export class FusedStage implements Task {
   readonly #outputs: StageOutputs;
   readonly #times: StageTimes;
   readonly #clock: Clock;
-  readonly #operators: readonly Operator[];
+  readonly #operators: readonly StageOperator[];
   readonly #state: readonly Partition[];
+  readonly #snapshots: SnapshotCollector | undefined;
   readonly #turn = new Turn();
+  /** Inputs that have not ended. */
+  #open: number;
+  /** A barrier that has come by some inputs, and not by all. */
+  #aligning:
+    | { readonly barrier: Barrier; inputs: number; readonly done: PromiseWithResolvers<void> }
+    | undefined;
   #alarm: { at: number; alarm: Alarm } | undefined;
   #ticking: Promise<void> | undefined;
   #tickFailed: ((error: unknown) => void) | undefined;
   #done = false;
 
-  constructor(
-    name: string,
-    inputs: readonly StageInput[],
-    outputs: StageOutputs,
-    operators: readonly Operator[],
-    state: readonly Partition[],
-    times: StageTimes,
-    clock: Clock,
-  ) {
-    this.name = name;
-    this.#inputs = inputs;
-    this.#outputs = outputs;
-    this.#operators = operators;
-    this.#state = state;
-    this.#times = times;
-    this.#clock = clock;
+  constructor(options: FusedStageOptions) {
+    this.name = options.name;
+    this.#inputs = options.inputs;
+    this.#outputs = options.outputs;
+    this.#operators = options.operators;
+    this.#state = options.operators.flatMap(({ state }) => state ?? []);
+    this.#times = options.times;
+    this.#clock = options.clock;
+    this.#snapshots = options.snapshots;
+    this.#open = options.inputs.length;
   }
 
   async run(): Promise<void> {
@@ -84,11 +113,16 @@ export class FusedStage implements Task {
     tickFailure.catch(() => {}); // observed through the race below, or by nobody because no tick failed
     try {
       await Promise.race([Promise.all(this.#inputs.map((input) => this.#pump(input))), tickFailure]);
+      this.#snapshots?.finished(this.name, this.#snapshot());
     } finally {
       this.#done = true;
       this.#alarm?.alarm.cancel();
-      for (const operator of this.#operators) operator.close?.();
+      for (const { operator } of this.#operators) operator.close?.();
     }
+  }
+
+  get isWaiting(): boolean {
+    return !this.#turn.isTaken && this.#inputs.some(({ edge }) => edge.isAwaited);
   }
 
   /** Asks for a tick of all operators at `time` of the clock. */
@@ -109,6 +143,10 @@ export class FusedStage implements Task {
     for (;;) {
       const waiting = clock.monotonic();
       const item = await edge.read();
+      if (!(item instanceof Batch) && item.kind === "barrier") {
+        await this.#align(item);
+        continue;
+      }
       const free = await this.#turn.take();
       const started = clock.monotonic();
       if (alone) times.idle += started - waiting;
@@ -122,8 +160,45 @@ export class FusedStage implements Task {
       const full = this.#outputs.write();
       if (full !== undefined) await full;
       free();
-      if (!(item instanceof Batch) && item.kind === "end") return;
+      if (item instanceof Batch || item.kind !== "end") continue;
+      this.#open--;
+      await this.#passIfAligned(); // others may wait for this input
+      return;
     }
+  }
+
+  /** B1 of snapshots.ts: the input is read on when the barrier has come by all. */
+  #align(barrier: Barrier): Promise<void> {
+    this.#aligning ??= { barrier, inputs: 0, done: Promise.withResolvers<void>() };
+    this.#aligning.inputs++;
+    const { promise } = this.#aligning.done;
+    return this.#passIfAligned().then(() => promise);
+  }
+
+  async #passIfAligned(): Promise<void> {
+    const aligning = this.#aligning;
+    if (aligning === undefined || aligning.inputs < this.#open) return;
+    this.#aligning = undefined;
+    const free = await this.#turn.take();
+    this.#snapshots?.passed(this.name, aligning.barrier.checkpoint, this.#snapshot());
+    this.#outputs.marker(aligning.barrier);
+    await this.#outputs.write();
+    free();
+    aligning.done.resolve();
+  }
+
+  /** Nothing is under way between two chunks: what the operators hold is what came of all before. */
+  #snapshot(): TaskSnapshot {
+    const started = this.#clock.monotonic();
+    return {
+      operators: this.#operators.map(({ id, partition, operator, state }) => ({
+        id,
+        partition,
+        own: operator.snapshot?.(),
+        frozen: state?.tracked ? state.freeze() : undefined,
+      })),
+      blockedMs: this.#clock.monotonic() - started,
+    };
   }
 
   async #tick(): Promise<void> {
@@ -132,7 +207,7 @@ export class FusedStage implements Task {
       if (this.#done) return;
       const started = this.#clock.monotonic();
       const now = this.#clock.now();
-      for (const operator of this.#operators) operator.tick?.(now);
+      for (const { operator } of this.#operators) operator.tick?.(now);
       this.#times.busy += this.#clock.monotonic() - started;
       await this.#outputs.write();
     } finally {

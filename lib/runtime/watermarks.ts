@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { type Duration, parseDuration } from "../duration.ts";
+import { type Duration, formatDuration, parseDuration } from "../duration.ts";
 import { MailerError } from "../errors.ts";
 import type { RecordContext, Watermark } from "../record.ts";
 
@@ -48,7 +48,7 @@ export function boundedOutOfOrderness(
     );
   }
   return strategy(
-    `bounded(${ms}ms)`,
+    `bounded(${formatDuration(ms)})`,
     () => {
       let greatest = -Infinity;
       return { after: (timestamp) => (timestamp > greatest ? (greatest = timestamp) : greatest) - ms };
@@ -118,6 +118,14 @@ export function isTimestamp(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= 8.64e15;
 }
 
+/** How far the event time of one channel has come: what a checkpoint keeps of it. */
+export interface EventTimeSnapshot {
+  /** The watermark. */
+  readonly current: Watermark;
+  /** The greatest timestamp so far, of strategies with a bound; else −Infinity. */
+  readonly greatest: number;
+}
+
 /** Gives the records of one channel their timestamps and watermarks. */
 export class EventTime<T = unknown> {
   /** The watermark that holds now. */
@@ -129,6 +137,16 @@ export class EventTime<T = unknown> {
   constructor(strategy: WatermarkStrategy<T>) {
     this.#bound = strategy.bound;
     this.#generator = strategy.generator();
+  }
+
+  /** How far it has come. What a generator of the user's knows besides is not in it. */
+  snapshot(): EventTimeSnapshot {
+    return { current: this.current, greatest: this.#greatest };
+  }
+  /** Goes on from there, perhaps under another strategy: a generator begins anew, its watermark does not fall (M3). */
+  restore({ current, greatest }: EventTimeSnapshot): void {
+    this.raise(current);
+    this.#greatest = Math.max(this.#greatest, greatest);
   }
 
   /** Event time has reached `time`, whatever the records say. */

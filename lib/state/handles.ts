@@ -15,6 +15,18 @@ export interface StateOptions {
   readonly ttl?: Duration;
   /** Whose time `ttl` goes by. Default: event time (the operator's watermark). */
   readonly ttlTime?: "event" | "processing";
+  /**
+   * Version of what its values look like, 0 … 255. Default 0. Raise it when the program begins to keep something else under the name.
+   * State of an older version then goes through `migrate`; without one, and with state of a newer version, the run ends with the
+   * error `state_version`.
+   */
+  readonly version?: number;
+  /**
+   * Brings what was stored under an older version to the current one: the value of a value or reducing state, each element of a list,
+   * each value of a map (keys stay). Called when the state is used for the first time after a restore, for all keys; what it
+   * throws ends the run.
+   */
+  readonly migrate?: (value: unknown, version: number) => unknown;
 }
 
 /** One value. */

@@ -3,16 +3,19 @@
  *
  * @module
  */
+import { memory, type StateBackend } from "../checkpoint/backend.ts";
+import type { CheckpointSettings, CheckpointStep } from "../checkpoint/coordinator.ts";
+import { Execution } from "../checkpoint/execution.ts";
+import { checkRestart, type RestartSettings } from "../checkpoint/restart.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Sink, Source } from "../connector.ts";
 import { type Duration, parseDuration } from "../duration.ts";
 import { MailerError } from "../errors.ts";
 import { type Logger, silentLogger } from "../log.ts";
-import { describePlan, type Description, explainPlan } from "../plan/describe.ts";
+import { describePlan, type Description, type Durability, explainPlan } from "../plan/describe.ts";
 import type { SinkNode, SourceNode } from "../plan/graph.ts";
 import { type Plan, plan } from "../plan/plan.ts";
 import type { PipelineMetrics } from "../observe/metrics.ts";
-import { Run } from "../runtime/run.ts";
 import type { RecordContext } from "../record.ts";
 import { boundedOutOfOrderness, type TimestampOf, type WatermarkStrategy } from "../runtime/watermarks.ts";
 import { GraphBuilder, type OperatorOptions, retryPolicy } from "./graph_builder.ts";
@@ -29,6 +32,38 @@ export interface SourceOptions<T> extends OperatorOptions {
   readonly sourceName?: string;
   /** Where watermarks come from. Default: the greatest timestamp seen, per split. */
   readonly watermarks?: WatermarkStrategy<T>;
+}
+
+/** Settings of checkpoints. */
+export interface CheckpointOptions {
+  /** At least so long from the end of one to the start of the next. Default 0. */
+  readonly minPause?: Duration;
+  /** Completed checkpoints that are kept. Default 3. */
+  readonly retain?: number;
+  /** Failed checkpoints in a row that a run survives. Default 3. */
+  readonly tolerableFailures?: number;
+  /** How long one may take until it is durable. Default 10 min. */
+  readonly timeout?: Duration;
+}
+
+/** How a failed run is started again. */
+export interface RestartOptions {
+  /** Restarts in a row. Default: without end. A run that has been healthy for longer than `maxDelay` begins counting anew. */
+  readonly attempts?: number;
+  /** Wait before the first, doubled each time. Default 1 s. */
+  readonly delay?: Duration;
+  /** The longest wait. Default 1 min. */
+  readonly maxDelay?: Duration;
+}
+
+/** Where a run starts. */
+export interface StartOptions {
+  /** Savepoint to go on from, instead of the newest checkpoint. */
+  readonly fromSavepoint?: string;
+  /** Whether state of parts that the pipeline does not have any more may be left behind. Default false: it is an error. */
+  readonly allowUnmatchedState?: boolean;
+  /** @ignore For tests that crash at a step of a checkpoint. */
+  readonly onCheckpointStep?: (step: CheckpointStep, number: number) => void | Promise<void>;
 }
 
 /** Settings of an environment. */
@@ -52,7 +87,10 @@ export class Env {
   #clock: Clock = systemClock;
   #logger: Logger = silentLogger;
   #deadLetters: SinkNode | undefined;
-  #run: Run | undefined;
+  #execution: Execution | undefined;
+  #checkpoints: CheckpointSettings | undefined;
+  #backend: StateBackend = memory();
+  #restart: RestartSettings | undefined;
   #metrics: PipelineMetrics | undefined;
 
   /** {@link createEnv} does the same. */
@@ -120,6 +158,49 @@ export class Env {
     return this;
   }
 
+  /**
+   * Takes checkpoints, from which a later run goes on. Default: none are taken; a run starts from the beginning.
+   *
+   * @param interval From the start of one to the start of the next.
+   */
+  withCheckpointing(interval: Duration, options: CheckpointOptions = {}): this {
+    const { minPause = 0, retain = 3, tolerableFailures = 3, timeout = "10m" } = options;
+    const settings: CheckpointSettings = {
+      interval: parseDuration(interval),
+      minPause: parseDuration(minPause),
+      retain,
+      tolerated: tolerableFailures,
+      timeout: parseDuration(timeout),
+    };
+    if (
+      !(settings.interval > 0) || settings.minPause < 0 || !(Number.isInteger(retain) && retain >= 1) ||
+      !(tolerableFailures >= 0) || !(settings.timeout > 0)
+    ) {
+      throw new MailerError(
+        "invalid_option",
+        "checkpointing: interval and timeout are more than 0, minPause and tolerableFailures not less, retain at least 1",
+      );
+    }
+    this.#checkpoints = settings;
+    return this;
+  }
+
+  /** Where keyed state and checkpoints are. Default: state in memory, checkpoints as files in `./data`. */
+  withStateBackend(backend: StateBackend): this {
+    this.#backend = backend;
+    return this;
+  }
+
+  /** Starts again after a failure, from the last checkpoint where there is one. Default: a failure is the end. */
+  withRestart(policy: RestartOptions = {}): this {
+    this.#restart = checkRestart({
+      attempts: policy.attempts ?? Infinity,
+      delay: parseDuration(policy.delay ?? "1s"),
+      maxDelay: parseDuration(policy.maxDelay ?? "1m"),
+    });
+    return this;
+  }
+
   /** A stream of what a source reads. */
   fromSource<T>(source: Source<T>, options: SourceOptions<T> = {}): Stream<T> {
     const node = this.#graph.add<SourceNode>({
@@ -149,12 +230,12 @@ export class Env {
 
   /** The pipeline as data: sources, operators, sinks, settings. No secrets. */
   describe(): Description {
-    return describePlan(this.name, this.#plan());
+    return describePlan(this.name, this.#plan(), this.#durability());
   }
 
   /** The pipeline for people: stages, edges, guarantee, and what is worth knowing. */
   explain(): string {
-    return explainPlan(this.name, this.#plan());
+    return explainPlan(this.name, this.#plan(), this.#durability());
   }
 
   /** Metrics in the Prometheus text format. */
@@ -163,10 +244,10 @@ export class Env {
   }
 
   /** Runs to the end. A signal stops the run as {@link RunHandle.stop} does; that is no error. */
-  async execute(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+  async execute(options: { readonly signal?: AbortSignal } & StartOptions = {}): Promise<void> {
     const { signal } = options;
     signal?.throwIfAborted();
-    const handle = this.start();
+    const handle = this.start(options);
     const stop = () => void handle.stop().catch(() => {}); // awaited below through `done`
     signal?.addEventListener("abort", stop, { once: true });
     try {
@@ -176,29 +257,55 @@ export class Env {
     }
   }
 
-  /** Starts the run and returns at once. */
-  start(): RunHandle {
-    if (
-      this.#run !== undefined && this.#run.phase !== "finished" && this.#run.phase !== "stopped" &&
-      this.#run.phase !== "failed"
-    ) {
+  /**
+   * Starts the run and returns at once. With checkpointing it goes on where the last run ended, or from a savepoint.
+   *
+   * @throws {MailerError} `already_running`, `no_checkpointing`
+   */
+  start(options: StartOptions = {}): RunHandle {
+    const phase = this.#execution?.phase ?? "finished";
+    if (phase !== "finished" && phase !== "stopped" && phase !== "failed") {
       throw new MailerError("already_running", `pipeline "${this.name}" is running already`);
     }
-    this.#run = new Run(this.#plan(), {
-      clock: this.#clock,
-      logger: this.#logger,
-      bufferSize: this.#bufferSize,
-      bufferBytes: this.#bufferBytes,
-      maxKeyGroups: MAX_KEY_GROUPS,
-      shutdownTimeout: this.#shutdownTimeout,
+    const { fromSavepoint, allowUnmatchedState = false, onCheckpointStep } = options;
+    if (fromSavepoint !== undefined && this.#checkpoints === undefined) {
+      throw new MailerError("no_checkpointing", `pipeline "${this.name}" takes no checkpoints`, {
+        hint: "starting from a savepoint needs checkpointing: switch it on with an interval",
+      });
+    }
+    this.#execution = new Execution({
+      name: this.name,
+      plan: this.#plan(),
+      run: {
+        clock: this.#clock,
+        logger: this.#logger,
+        bufferSize: this.#bufferSize,
+        bufferBytes: this.#bufferBytes,
+        maxKeyGroups: MAX_KEY_GROUPS,
+        shutdownTimeout: this.#shutdownTimeout,
+      },
+      durable: this.#checkpoints === undefined ? undefined : {
+        backend: this.#backend,
+        checkpoints: this.#checkpoints,
+        fromSavepoint,
+        allowUnmatched: allowUnmatchedState,
+        ...(onCheckpointStep === undefined ? {} : { onStep: onCheckpointStep }),
+      },
+      restart: this.#restart,
     });
-    return new RunHandle(this.name, this.#run, this.#deadLetters?.id);
+    return new RunHandle(this.name, this.#execution, this.#deadLetters?.id);
   }
 
   /** @ignore The registry of this pipeline. It is made when somebody asks: loading the client costs a start 20 ms. */
   async pipelineMetrics(): Promise<PipelineMetrics> {
     const { PipelineMetrics } = await import("../observe/metrics.ts");
-    return this.#metrics ??= new PipelineMetrics(this.name, () => this.#run);
+    return this.#metrics ??= new PipelineMetrics(this.name, () => this.#execution);
+  }
+
+  #durability(): Durability | undefined {
+    if (this.#checkpoints === undefined) return undefined;
+    const { type, ...config } = { type: this.#backend.type, ...this.#backend.describe() };
+    return { interval: this.#checkpoints.interval, backend: { state: type, ...config } };
   }
 
   #plan(): Plan {

@@ -26,6 +26,7 @@ export function readableSource<T>(
 ): Source<T> {
   return {
     type: "readable",
+    replayable: false,
     describe: () => ({}),
     open(context) {
       if (readable.locked) {

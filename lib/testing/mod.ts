@@ -9,3 +9,4 @@ export { type ScriptedSource, scriptedSource, type ScriptStep } from "./scripted
 export { settle, VirtualClock } from "./virtual_clock.ts";
 export * from "./source_contract.ts";
 export * from "./sink_contract.ts";
+export * from "./commit_contract.ts";

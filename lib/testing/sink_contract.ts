@@ -1,5 +1,6 @@
 /**
- * The contract suite of sinks: registers tests that every sink passes.
+ * The contract suite of sinks: registers tests that every sink passes, opened as by a pipeline that takes no checkpoints.
+ * Those that commit with checkpoints pass `commitContract` as well.
  *
  * Q1 After `flush` every record written is out, in the order written; a batch without records is fine.
  * Q2 The values of a batch are written, not the rows of its origin; batches are left as they are.
@@ -12,10 +13,9 @@
  * @module
  */
 import assert from "node:assert/strict";
-import type { Sink, SinkContext } from "../connector.ts";
-import { silentLogger } from "../log.ts";
+import type { Sink } from "../connector.ts";
 import { Batch, type Origin } from "../record.ts";
-import { VirtualClock } from "./virtual_clock.ts";
+import { sinkContext, SOME_VALUES } from "./sink_scene.ts";
 
 /** A sink under test. */
 export interface SinkUnderTest {
@@ -45,19 +45,6 @@ export interface SinkContractOptions {
   readonly test?: (name: string, run: () => Promise<void>) => void;
 }
 
-const SOME_VALUES: readonly unknown[] = [
-  { a: 1, b: "x" },
-  { a: [1, { c: null }], "": "é😀\n\u0000" },
-  "text",
-  17,
-  null,
-  [],
-  {},
-  true,
-  { a: 2 },
-  { a: 3 },
-];
-
 /** Registers the tests. */
 export function sinkContract(options: SinkContractOptions): void {
   const { name, values = SOME_VALUES, unwritable, blocked, secrets = [] } = options;
@@ -75,7 +62,7 @@ export function sinkContract(options: SinkContractOptions): void {
   register(
     "Q1: after a flush all records are out, in order; so again after the next",
     async ({ sink, written }) => {
-      const writer = await sink.open(context());
+      const writer = await sink.open(sinkContext());
       try {
         await writer.write(batchOf(values.slice(0, 2)));
         await writer.write(batchOf([]));
@@ -93,7 +80,7 @@ export function sinkContract(options: SinkContractOptions): void {
 
   register("Q1: a large batch is written whole", async ({ sink, written }) => {
     const many = Array.from({ length: 5000 }, (_, i) => values[i % values.length]);
-    const writer = await sink.open(context());
+    const writer = await sink.open(sinkContext());
     try {
       await writer.write(batchOf(many));
       await writer.flush();
@@ -108,7 +95,7 @@ export function sinkContract(options: SinkContractOptions): void {
     async (under) => {
       const { origin } = batchOf([0, 1, 2, 3, 4]);
       const batch = new Batch<unknown>([values[0], values[1]], origin, Int32Array.of(1, 4));
-      const writer = await under.sink.open(context());
+      const writer = await under.sink.open(sinkContext());
       try {
         await writer.write(batch);
         await writer.flush();
@@ -130,7 +117,7 @@ export function sinkContract(options: SinkContractOptions): void {
         const reject = (batch: Batch, index: number, error: Error) => {
           rejected.push([batch, index, (error as Error & { code: string }).code]);
         };
-        const writer = await under.sink.open(context({ reject })), batch = batchOf(mixed);
+        const writer = await under.sink.open(sinkContext({ reject })), batch = batchOf(mixed);
         try {
           await writer.write(batch);
           await writer.flush();
@@ -147,7 +134,7 @@ export function sinkContract(options: SinkContractOptions): void {
       const reject = () => {
         throw failed;
       };
-      const writer = await sink.open(context({ reject }));
+      const writer = await sink.open(sinkContext({ reject }));
       try {
         await assert.rejects(async () => await writer.write(batchOf(mixed)), failed);
       } finally {
@@ -159,7 +146,7 @@ export function sinkContract(options: SinkContractOptions): void {
   if (blocked !== undefined) {
     register("Q4: a write that waits rejects when the run gives up", async ({ sink }) => {
       const controller = new AbortController(), reason = new Error("given up by the test");
-      const writer = await sink.open(context({ signal: controller.signal }));
+      const writer = await sink.open(sinkContext({ signal: controller.signal }));
       try {
         const pending = writer.write(batchOf(values));
         assert.ok(pending instanceof Promise, "the write does not wait");
@@ -172,13 +159,13 @@ export function sinkContract(options: SinkContractOptions): void {
   }
 
   register("Q5: a writer is closed without a write", async ({ sink, written }) => {
-    const writer = await sink.open(context());
+    const writer = await sink.open(sinkContext());
     await writer.close("done");
     assert.deepEqual(await written(), []);
   });
 
   register("Q5: a writer is closed without a flush", async ({ sink }) => {
-    const writer = await sink.open(context());
+    const writer = await sink.open(sinkContext());
     await writer.write(batchOf(values));
     await writer.close("done");
   });
@@ -187,35 +174,22 @@ export function sinkContract(options: SinkContractOptions): void {
     assert.match(sink.type, /^[a-z][A-Za-z0-9]*$/);
     const before = JSON.stringify(sink.describe());
     for (const secret of secrets) assert.ok(!before.includes(secret), "a secret is in the description");
-    const writer = await sink.open(context());
+    const writer = await sink.open(sinkContext());
     assert.equal(JSON.stringify(sink.describe()), before);
     await writer.close("done");
     assert.deepEqual(await written(), []);
   });
 }
 
-function context(options: Partial<SinkContext> = {}): SinkContext {
-  return {
-    id: "sink",
-    clock: new VirtualClock(),
-    logger: silentLogger,
-    signal: new AbortController().signal,
-    reject(_batch, index, error) {
-      throw new Error(`record ${index} was rejected: ${error.message}`, { cause: error });
-    },
-    ...options,
-  };
-}
-
-/** A batch of values as a source would have read them. */
-export function batchOf<T>(values: readonly T[]): Batch<T> {
+/** A batch of values as a source would have read them. @param firstOffset Offset of the first one in its split. */
+export function batchOf<T>(values: readonly T[], firstOffset = 0): Batch<T> {
   const origin: Origin = {
     channel: { group: 0, name: "source/0" },
     source: "source",
     split: "0",
     timestamps: new Float64Array(values.length),
     watermarks: new Float64Array(values.length).fill(-Infinity),
-    firstOffset: 0,
+    firstOffset,
     offsets: undefined,
     headers: undefined,
     keys: undefined,

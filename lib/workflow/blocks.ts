@@ -26,7 +26,7 @@ export interface WatermarkBlock {
   readonly maxOutOfOrderness: number;
   /** ms without a record after which a split holds nothing back. */
   readonly idleTimeout?: number;
-  /** ms between watermarks. */
+  /** ms between watermarks; without effect, since a watermark travels with every record. */
   readonly interval: number;
 }
 

@@ -65,6 +65,17 @@ export function readDocument(root: DocumentNode | undefined, context: ReadContex
     context.problems.add(root?.place ?? TOP, [], empty ? "empty" : "wrong_type", message);
     return undefined;
   }
+  if (isTests(root)) {
+    const message = "this document holds tests, and not a workflow";
+    context.problems.add(
+      TOP,
+      [],
+      "not_a_workflow",
+      message,
+      `mailer test ${context.problems.file} runs them`,
+    );
+    return undefined;
+  }
   const top = readTop(root, context);
   return {
     root,
@@ -75,6 +86,12 @@ export function readDocument(root: DocumentNode | undefined, context: ReadContex
     sinks: readSinks(root, context),
     dlq: readSingle(root, "dlq", "dlq", context),
   };
+}
+
+/** Whether nothing of a workflow is there, and something of its tests. */
+function isTests(root: MapNode): boolean {
+  if (root.entries.some(({ key }) => key === "name" || Object.hasOwn(NODE_KEYS, key))) return false;
+  return childOf(root, "cases") !== undefined || childOf(root, "workflow")?.kind === "scalar";
 }
 
 function readTop(root: MapNode, context: ReadContext): Readonly<Record<string, unknown>> {

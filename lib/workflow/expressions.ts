@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { compileExpression, ExpressionError, type Kind } from "../expr/mod.ts";
+import { compileExpression, ExpressionError, type Kind, nearest } from "../expr/mod.ts";
 import type { Problems } from "./problem.ts";
 import type { ExpressionSite } from "./reader.ts";
 import { placeInScalar } from "./scalar_place.ts";
@@ -61,7 +61,7 @@ export function checkExpressions(
       const place = placeInScalar(node, offset);
       const help = /\bwindow\b/.test(message) && !("window" in variables)
         ? "window is known behind a window only"
-        : hint;
+        : hint ?? functionMeant(message);
       problems.add(place, path, "invalid_expression", message, help);
     }
     if (
@@ -71,6 +71,30 @@ export function checkExpressions(
       problems.add(node.place, path, "wrong_kind", message);
     }
   }
+}
+
+/** Functions of the language by what they are called elsewhere. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  length: "size",
+  count: "size",
+  number: "double",
+  float: "double",
+  integer: "int",
+  text: "string",
+  boolean: "bool",
+  date: "timestamp",
+  includes: "contains",
+  some: "exists",
+  every: "all",
+  regex: "matches",
+  typeof: "type",
+};
+
+/** The function that somebody means who knows it, rightly or wrongly spelled, from another language. */
+function functionMeant(message: string): string | undefined {
+  const name = /^there is no (?:function|method) "(\w+)"$/.exec(message)?.[1];
+  const other = name === undefined ? undefined : nearest(name, Object.keys(ELSEWHERE));
+  return other === undefined ? undefined : `did you mean "${ELSEWHERE[other]!}"?`;
 }
 
 function article(kind: string): string {

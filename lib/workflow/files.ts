@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { asError } from "../errors.ts";
+import { asError, MailerError } from "../errors.ts";
 import { parseJson } from "../json.ts";
 import type { Problems } from "./problem.ts";
 import type { FileSite } from "./reader.ts";
@@ -19,13 +19,11 @@ export function checkFiles(sites: readonly FileSite[], readFile: ReadFile, probl
     try {
       text = readFile(file);
     } catch (thrown) {
-      const reason = asError(thrown).name;
-      problems.add(
-        place,
-        path,
-        "unreadable_file",
-        `the file ${JSON.stringify(file)} cannot be read: ${reason}`,
-      );
+      const [reason, hint] = thrown instanceof MailerError
+        ? [thrown.message, thrown.hint]
+        : [asError(thrown).name, undefined];
+      const message = `the file ${JSON.stringify(file)} cannot be read: ${reason}`;
+      problems.add(place, path, "unreadable_file", message, hint);
       continue;
     }
     if (use !== "schema") continue;

@@ -5,9 +5,11 @@
  * I2 Keys are never touched, and neither are `$` signs without a brace.
  * I3 A name without value is a problem at the text it stands in, unless the caller lets it pass.
  * I4 What was put in is remembered with the text, so that a secret can be hidden later. It is never quoted here.
+ * I5 A name whose value may not be read (`resolveSecret` throws a {@link MailerError}) is a problem, too.
  *
  * @module
  */
+import { MailerError } from "../errors.ts";
 import type { Path, Problems } from "./problem.ts";
 import type { DocumentNode, MapEntry, ScalarNode } from "./tree.ts";
 
@@ -46,6 +48,24 @@ function walk(node: DocumentNode, path: Path, options: InterpolateOptions): Docu
   }
 }
 
+const UNREADABLE = Symbol("unreadable");
+
+/** The value of a name; where it may not be read, that is a problem of the text. */
+function lookUp(
+  name: string,
+  { place }: ScalarNode,
+  path: Path,
+  { resolveSecret, problems }: InterpolateOptions,
+): string | undefined | typeof UNREADABLE {
+  try {
+    return resolveSecret(name);
+  } catch (error) {
+    if (!(error instanceof MailerError)) throw error;
+    problems.add(place, path, error.code, `\${${name}}: ${error.message}`, error.hint);
+    return UNREADABLE;
+  }
+}
+
 const REFERENCE = /\$\$\{|\$\{(?:([A-Za-z_]\w*)(?::-([^}]*))?\})?/g;
 
 function resolve(node: ScalarNode, path: Path, options: InterpolateOptions): ScalarNode {
@@ -65,7 +85,11 @@ function resolve(node: ScalarNode, path: Path, options: InterpolateOptions): Sca
       unset = true;
       continue;
     }
-    const found = options.resolveSecret(name);
+    const found = lookUp(name, node, path, options);
+    if (found === UNREADABLE) {
+      unset = true;
+      continue;
+    }
     const used = (found === undefined || found === "") && fallback !== undefined ? fallback : found;
     if (used === undefined) {
       unset = true;

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { MailerError } from "../errors.ts";
 import { parsed, problemsOf, specOf } from "./kit_test.ts";
 import { problemText } from "./problem.ts";
 import { MASK, maskOf, Secrets } from "./secrets.ts";
+import { parseWorkflow } from "./validate.ts";
 
 const ENV = { A: "one", EMPTY: "", N: "7", YES: "true", D: "30s" };
 
@@ -194,6 +196,34 @@ sink: { type: stdout }
   assert.deepEqual(parsed(text).problems.map(({ message, hint }) => [message, hint]), [
     ["expected a text, found a number", undefined],
   ]);
+});
+
+Deno.test("I5: a name that may not be read is a problem of its text, with the remedy", () => {
+  const resolveSecret = (name: string) => {
+    if (name === "A") {
+      throw new MailerError("not_permitted", "env access is not permitted", { hint: "allow it" });
+    }
+    return "x";
+  };
+  const text =
+    `name: "\${B}"\nsource: { type: stdin }\nsink: { type: file, file: { path: "\${A:-o.ndjson}" } }\n`;
+  for (const allowUnset of [false, true]) {
+    const { spec, problems } = parseWorkflow(text, { file: "flow.yaml", resolveSecret, allowUnset });
+    assert.equal(spec, undefined);
+    assert.deepEqual(
+      problems.map(({ line, path, code, message, hint }) => [line, path, code, message, hint]),
+      [
+        [3, "sink.file.path", "not_permitted", "${A}: env access is not permitted", "allow it"],
+      ],
+    );
+  }
+  assert.throws(() =>
+    parseWorkflow(text, {
+      file: "flow.yaml",
+      resolveSecret() {
+        throw new TypeError("a defect");
+      },
+    }), TypeError);
 });
 
 Deno.test("rules do not judge by a value that is not known yet", () => {

@@ -77,6 +77,13 @@ class Linter {
       const text = "a partition without records holds all windows open";
       this.#say(source, ["watermark"], "no_idle_timeout", text, "set watermark.idleTimeout");
     }
+    const block = [["watermark"], ["kafka", "watermark"]].find((way) => {
+      return nodeAt(this.#tree, [...pathOf(source.path), ...way, "interval"]) !== undefined;
+    });
+    if (block !== undefined) {
+      const text = "watermark.interval has no effect: a watermark travels with every record";
+      this.#say(source, [...block, "interval"], "unused", text, "remove it");
+    }
     if (source.onError === "drop") this.#dropping(source);
   }
 

@@ -78,6 +78,21 @@ Deno.test("each warning stands where its reason is, with a remedy", () => {
       ).replace(", timestamp: { field: at }", ""),
       "6 pipeline[2] unread_output",
     ],
+    [
+      pipeline("  - { id: m, type: map, map: { expr: value } }").replace(
+        "timestamp: {",
+        "watermark: { interval: 1s }, timestamp: {",
+      ),
+      "2 source.watermark.interval unused",
+    ],
+    [
+      "name: t\nsources: [ { name: a, source: { type: stdin, watermark: { interval: 1s } } } ]\nsink: { type: stdout }\n",
+      "2 sources[0].source.watermark.interval unused",
+    ],
+    [
+      "env: { checkpointing: { interval: 1s } }\nname: t\nsource: { type: kafka, kafka: { brokers: [b:1], topic: t, groupID: g, watermark: { interval: 1s, idleTimeout: 1s } } }\nsink: { type: stdout }\n",
+      "3 source.kafka.watermark.interval unused",
+    ],
     [pipeline(KEY, window("{ type: global }"), COUNT), "5 pipeline[1].window no_trigger"],
     [pipeline(KEY, window("{ type: count, size: 5 }"), COUNT)],
     [

@@ -142,13 +142,26 @@ function checkReaders(window: Wired, wiring: Wiring, problems: Problems): void {
     }
     const what = node.draft.component?.type ?? node.draft.role;
     const message = `${what} cannot stand directly behind the window "${window.id}"`;
-    const hint = "reduce, aggregate, topN or process follows a window; filter and map go in front of it";
-    problems.add(node.draft.typePlace, node.draft.path, "after_window", message, hint);
+    const hint = node.draft.role === "sink" ? readInstead(window) : undefined;
+    problems.add(node.draft.typePlace, node.draft.path, "after_window", message, hint ?? FOLLOWS_WINDOW);
   }
   if (readers.length === 0 && wiring.whole) {
     const message = "a window needs reduce, aggregate, topN or process behind it";
     problems.add(window.draft.typePlace, window.draft.path, "window_without_result", message);
   }
+}
+
+const FOLLOWS_WINDOW =
+  "reduce, aggregate, topN or process follows a window; filter and map go in front of it";
+
+/** What a sink reads that means the rows of a window: the operators that make them, where there are any. */
+function readInstead(window: Wired): string | undefined {
+  const makers = window.readers.filter(({ node, input }) => {
+    return input.output === undefined && operatorOf(node)?.endsWindow === true;
+  });
+  if (makers.length === 0) return undefined;
+  const names = makers.map(({ node }) => node.id).join(" or ");
+  return `a window has no rows of its own: from: ${names} reads those made in it`;
 }
 
 /** Names that rows of an aggregation have besides its results. */

@@ -52,7 +52,7 @@ export function readField(type: FieldType, site: Site, context: ReadContext): un
 
 function readList(type: Extract<FieldType, { kind: "list" }>, site: Site, context: ReadContext): unknown {
   const { node, path, secret } = site;
-  if (node.kind !== "list") return misshapen(site, context, "a list");
+  if (node.kind !== "list") return misshapen(site, context, "a list", asList(type, site));
   if (node.items.length < (type.min ?? 0)) {
     context.problems.add(node.place, path, "too_few", "expected at least one element, found none");
     return undefined;
@@ -61,6 +61,20 @@ function readList(type: Extract<FieldType, { kind: "list" }>, site: Site, contex
     return readField(type.of, { node: item, path: [...path, i], at: item.place, secret }, context);
   });
   return values.includes(undefined) ? undefined : values;
+}
+
+/** How a single text would be written as a list; nothing where it may be secret, or was not meant as an element. */
+function asList(
+  { of }: Extract<FieldType, { kind: "list" }>,
+  { node, path, secret }: Site,
+): string | undefined {
+  if (secret || node.kind !== "scalar" || typeof node.value !== "string") return undefined;
+  if (!["text", "path", "enum"].includes(of.kind)) return undefined;
+  const text = node.reference?.written ?? node.value, name = path.at(-1);
+  if (typeof name !== "string" || !/^[\w.:${}-]+(?:, ?[\w.:${}-]+)*$/.test(text) || text.length > 60) {
+    return undefined;
+  }
+  return `write ${name}: [${node.style === "plain" ? text : JSON.stringify(text)}]`;
 }
 
 function readMap(type: Extract<FieldType, { kind: "map" }>, site: Site, context: ReadContext): unknown {

@@ -79,9 +79,9 @@ export function mismatch(site: Site, context: ReadContext, expected: string, hin
 }
 
 /** Reports that a value has another shape than it should: what it is must not be shown, since nobody knows what it is. */
-export function misshapen(site: Site, context: ReadContext, expected: string): undefined {
+export function misshapen(site: Site, context: ReadContext, expected: string, hint?: string): undefined {
   const message = `expected ${expected}, found ${kindFound(site.node)}`;
-  context.problems.add(site.node.place, site.path, "wrong_type", message);
+  context.problems.add(site.node.place, site.path, "wrong_type", message, hint);
   return undefined;
 }
 

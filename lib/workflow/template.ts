@@ -40,12 +40,19 @@ export function template(kind: string): string {
   if (kind === "test") return TEST;
   const component = COMPONENTS.find((one) => kindOf(one) === kind);
   if (component === undefined) {
-    const kinds = templateKinds().map((one) => one.kind);
-    throw new MailerError("unknown_kind", `there is no template "${kind}"`, {
-      hint: didYouMean(kind, kinds) ?? `one of: ${kinds.join(", ")}`,
-    });
+    throw new MailerError("unknown_kind", `there is no template "${kind}"`, { hint: hintFor(kind) });
   }
   return documentAround(component, "commented");
+}
+
+/** The kinds that were probably meant and how to see all of them, or all of them. */
+function hintFor(unknown: string): string {
+  const both = COMPONENTS.filter(({ type }) => type === unknown).map(kindOf); // a type that is source and sink
+  const kinds = templateKinds().map(({ kind }) => kind);
+  const meant = both.length > 0
+    ? `did you mean ${both.map((kind) => `"${kind}"`).join(" or ")}?`
+    : didYouMean(unknown, kinds);
+  return meant === undefined ? `one of: ${kinds.join(", ")}` : `${meant} mailer new lists all kinds`;
 }
 
 const WORKFLOW = `# Sums of completed orders, a running total for each customer.

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { NODE_KEYS } from "./document.ts";
 import { type AnyFields, types } from "./field_type.ts";
 import { type Path, pathText, type Place, type Problem, TOP } from "./problem.ts";
 import { readFields } from "./read_field.ts";
@@ -135,6 +136,12 @@ function readTests(
     context.problems.add(tree?.place ?? TOP, [], "wrong_type", "tests are a block with workflow and cases");
     return undefined;
   }
+  if (isWorkflow(tree)) {
+    const message = "this document is a workflow, and holds no tests";
+    const hint = `mailer run ${file} runs it; its tests are a document of their own: mailer new test`;
+    context.problems.add(TOP, [], "not_tests", message, hint);
+    return undefined;
+  }
   const { values } = readFields(TOP_FIELDS, tree, { node: tree, path: [], at: TOP, secret: false }, context);
   const list = listAt(tree, "cases", [], context);
   const cases = list?.items.map((node, i) => readCase(node, ["cases", i], context)) ?? [];
@@ -152,6 +159,12 @@ function readTests(
     seen.add(one.name);
   }
   return { file, workflow: values.workflow as string, cases: cases.filter((one) => one !== undefined) };
+}
+
+/** Whether nothing of tests is there, and something of a workflow. */
+function isWorkflow(root: MapNode): boolean {
+  return !root.entries.some(({ key }) => Object.hasOwn(TOP_FIELDS, key)) &&
+    root.entries.some(({ key }) => Object.hasOwn(NODE_KEYS, key));
 }
 
 function pathSteps({ path }: TestCase): Path {

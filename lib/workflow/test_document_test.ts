@@ -85,6 +85,16 @@ Deno.test("tests of a workflow are read whole, each row with its place", () => {
   assert.deepEqual(fourth!.input, []);
 });
 
+Deno.test("a workflow in place of tests is one problem, with the command for it", () => {
+  const text = "nmae: a\nsource: { type: stdin }\npipeline: []\nsink: { type: stdout }\n";
+  assert.deepEqual(parsed(text).problems.map(({ code, line, message }) => ({ code, line, message })), [
+    { code: "not_tests", line: 1, message: "this document is a workflow, and holds no tests" },
+  ]);
+  assert.match(parsed(text).problems[0]!.hint!, /^mailer run \S+ runs it; .*mailer new test/);
+  const mixed = parsed("cases: []\nsource: { type: stdin }\n").problems.map(({ code }) => code);
+  assert.equal(mixed.includes("not_tests"), false);
+});
+
 Deno.test("Y1: tests are read as strictly as workflows", () => {
   const of = (lines: string) =>
     parsed(lines).problems.map(({ line, path, code }) => `${line} ${path} ${code}`);

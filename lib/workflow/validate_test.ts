@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { MailerError } from "../errors.ts";
 import { parsed, pipeline, problemsOf, specOf } from "./kit_test.ts";
 import { parseWorkflow } from "./validate.ts";
 import { problemJson, problemText } from "./problem.ts";
@@ -170,6 +171,61 @@ Deno.test("an expression that is none is shown at the character where it goes wr
   assert.deepEqual([problem?.line, problem?.column], [4, 45]);
 });
 
+Deno.test("a function that is not there is told by its name here, also where it comes from another language", () => {
+  const table: [expression: string, hint: string | undefined][] = [
+    ["lenght(value.a) > 1", 'did you mean "size"?'],
+    ["value.a.length() > 1", 'did you mean "size"?'],
+    ["siez(value.a) > 1", 'did you mean "size"?'],
+    ["value.a.startWith('b')", 'did you mean "startsWith"?'],
+    ["number(value.a) > 1.0", 'did you mean "double"?'],
+    ["value.a.includes('b')", 'did you mean "contains"?'],
+    ["frobnicate(value.a)", undefined],
+  ];
+  for (const [expression, hint] of table) {
+    const { problems } = parsed(pipeline(`  - { id: a, type: filter, filter: { where: "${expression}" } }`));
+    assert.deepEqual(
+      problems.map(({ code, hint }) => [code, hint]),
+      [["invalid_expression", hint]],
+      expression,
+    );
+  }
+});
+
+Deno.test("a text where a list is expected is shown as a list, unless it may be secret or is no element", () => {
+  const hint = (line: string, options: Parameters<typeof parsed>[1] = {}) => {
+    const { problems } = parsed(pipeline(`  - { id: a, ${line} }`), options);
+    assert.deepEqual(problems.map(({ code }) => code), ["wrong_type"], line);
+    return problems[0]!.hint;
+  };
+  assert.equal(hint("type: keyBy, keyBy: { fields: text }"), "write fields: [text]");
+  assert.equal(hint('type: selectFields, selectFields: { fields: "a.b, c" }'), 'write fields: ["a.b, c"]');
+  assert.equal(
+    hint("type: selectFields, selectFields: { fields: '${SET}' }", { env: { SET: "hunter2secret" } }),
+    'write fields: ["${SET}"]',
+  );
+  assert.equal(hint("type: selectFields, selectFields: { fields: 5 }"), undefined);
+  assert.equal(hint("type: renameFields, renameFields: { renames: a }"), undefined);
+  assert.equal(hint("type: selectFields, selectFields: { fields: 'a b: [' }"), undefined);
+});
+
+Deno.test("tests in place of a workflow are one problem, with the command for them", () => {
+  const file = "flow.test.yaml",
+    problem = {
+      code: "not_a_workflow",
+      line: 1,
+      message: "this document holds tests, and not a workflow",
+      hint: "mailer test flow.test.yaml runs them",
+    };
+  const of = (text: string) =>
+    parsed(text, { file }).problems.map(({ code, line, message, hint }) => ({ code, line, message, hint }));
+  assert.deepEqual(of("workflow: flow.yaml\ncases: [ { name: a, expect: { sink: [] } } ]\n"), [problem]);
+  assert.deepEqual(of("workflow: flow.yaml\n"), [problem]);
+  assert.deepEqual(of("cases: []\n"), [problem]);
+  const mixed = of("name: a\nworkflow: b\nsource: { type: stdin }\nsink: { type: stdout }\n");
+  assert.deepEqual(mixed.map(({ code }) => code), ["unknown_key"]);
+  assert.equal(of("workflow: { name: a }\n").some(({ code }) => code === "not_a_workflow"), false);
+});
+
 Deno.test("expressions are checked wherever they stand, for what they name and what they give", () => {
   const table: [line: string, path: string, code: string][] = [
     ["{ id: a, type: filter, filter: { where: 'value.a + 1' } }", "filter.where", "wrong_kind"],
@@ -262,8 +318,6 @@ pipeline:
 sink: { type: stdout }
 `);
   assert.deepEqual(spec.uncarried.map(({ line, path, what }) => `${line} ${path}: ${what}`), [
-    "3 env.checkpointing: checkpointing",
-    "4 env.state.backend: state backend kv",
     "5 source: source kafka",
     "7 pipeline[0]: operator validate",
   ]);
@@ -330,6 +384,15 @@ Deno.test("files named by schema and ref are read where that is allowed, and not
     "pipeline[2].validate.schema unreadable_file",
     "pipeline[3].map.ref unreadable_file",
   ]);
+  const refused = {
+    ...options,
+    readFile: () => {
+      throw new MailerError("unreadable_file", "no permission", { hint: "ask for it" });
+    },
+  };
+  const { message, hint } = parseWorkflow(text, refused).problems[0]!;
+  assert.equal(message, 'the file "order.json" cannot be read: no permission');
+  assert.equal(hint, "ask for it");
   assert.deepEqual(read, ["order.json", "list.json", "none.json", "./none.ts"]);
   assert.deepEqual(problemsOf(text), []);
 });

@@ -235,6 +235,17 @@ Deno.test("hints name what could have been meant", () => {
   assert.equal(hint(pipeline(ROUTE, filter("a", " from: spilt.x,"))), 'did you mean "split.x"?');
   assert.equal(hint(pipeline(ROUTE, filter("a"))), "from: split.x or split.y");
   assert.equal(hint(pipeline(KEY, WINDOW, COUNT, filter("a", " from: w.lat,"))), 'did you mean "w.late"?');
+  const behind = (lines: string[], from: string) =>
+    hint(pipeline(...lines).replace("sink: {", `sink: { from: ${from},`));
+  assert.equal(
+    behind([KEY, WINDOW, COUNT.replace("id: n", "id: total")], "w"),
+    "a window has no rows of its own: from: total reads those made in it",
+  );
+  assert.equal(
+    behind([KEY, WINDOW, COUNT, COUNT.replace("id: n", "id: m, from: w")], "w"),
+    "a window has no rows of its own: from: n or m reads those made in it",
+  );
+  assert.match(behind([KEY, WINDOW], "w")!, /^reduce, aggregate, topN or process follows a window;/);
   assert.match(
     parsed(pipeline(filter("a", " from: b,"), filter("b", " from: a,"))).problems[0]!.message,
     /"a" reads "b" reads "a"/,

@@ -8,6 +8,8 @@ const status: RunStatus = {
   name: "copy",
   phase: "finished",
   startedAt: 0,
+  restarts: 0,
+  checkpoints: undefined,
   recordsIn: 1234,
   recordsOut: 56,
   deadLetters: 3,

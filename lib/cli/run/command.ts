@@ -18,7 +18,7 @@ import { errorText } from "../error_text.ts";
 import { EXIT, type ExitCode, exitCodeOf } from "../exit_code.ts";
 import type { Host } from "../host.ts";
 import { type Closing, closingJson, closingText } from "./closing.ts";
-import { type GroupEnd, RunGroup } from "./group.ts";
+import { type GroupEnd, type GroupOptions, RunGroup } from "./group.ts";
 import { lineLogger } from "./log.ts";
 import type { MetricsServer } from "./metrics_server.ts";
 import { Progress } from "./progress.ts";
@@ -85,7 +85,7 @@ class Runner {
   }
 
   async #build(): Promise<Pipeline[]> {
-    const { clock, loadCode } = this.#host, { bufferSize, logLevel = "warn", json } = this.#flags;
+    const { clock, loadCode } = this.#host, { bufferSize, dataDir, logLevel = "warn", json } = this.#flags;
     const built: Pipeline[] = [];
     for (const { spec: parsed, folder } of this.#documents) {
       const spec = parsed!;
@@ -103,6 +103,7 @@ class Runner {
         folder,
         clock,
         logger,
+        ...(dataDir === undefined ? {} : { dataDir }),
       });
       if (bufferSize !== undefined) env.withBufferSize(bufferSize);
       built.push({ spec, env });
@@ -127,13 +128,20 @@ class Runner {
   }
 
   #start(): RunGroup<Pipeline> {
-    const { verbose, progress } = this.#flags;
+    const { verbose, progress, fromSavepoint, stopSavepoint, allowUnmatchedState } = this.#flags;
+    const options: GroupOptions = {
+      start: {
+        ...(fromSavepoint === undefined ? {} : { fromSavepoint }),
+        ...(allowUnmatchedState === undefined ? {} : { allowUnmatchedState }),
+      },
+      ...(stopSavepoint === undefined ? {} : { stopSavepoint }),
+    };
     return new RunGroup(this.#pipelines, this.#host.clock, {
       running: ({ spec }) => {
         if (verbose === true || progress === true) this.#screen.say(`${spec.name}: running`);
       },
       over: ({ spec }, closing) => this.#close(spec.name, closing),
-    });
+    }, options);
   }
 
   async #untilOver(group: RunGroup<Pipeline>): Promise<GroupEnd> {

@@ -10,6 +10,7 @@
 import type { Clock } from "../../clock.ts";
 import { codeOf, MailerError } from "../../errors.ts";
 import type { Env } from "../../stream/env.ts";
+import type { StartOptions } from "../../stream/env.ts";
 import type { RunHandle } from "../../stream/handle.ts";
 import type { Closing, Outcome } from "./closing.ts";
 
@@ -36,21 +37,30 @@ export type GroupEnd =
   /** Of the first failure. */
   | { readonly kind: "failed"; readonly error: unknown };
 
+/** How pipelines start and stop. */
+export interface GroupOptions {
+  readonly start?: StartOptions;
+  /** Savepoint to take when an interrupted pipeline has drained. */
+  readonly stopSavepoint?: string;
+}
+
 /** Runs pipelines together. */
 export class RunGroup<M extends Member> {
   readonly started: readonly Started<M>[];
   readonly #clock: Clock;
   readonly #events: GroupEvents<M>;
+  readonly #options: GroupOptions;
   #failure: { readonly error: unknown } | undefined;
   #interrupts = 0;
 
   /** Starts them all, or, where one cannot be started, none. */
-  constructor(members: readonly M[], clock: Clock, events: GroupEvents<M>) {
+  constructor(members: readonly M[], clock: Clock, events: GroupEvents<M>, options: GroupOptions = {}) {
     this.#clock = clock;
+    this.#options = options;
     this.#events = events;
     const started: Started<M>[] = [];
     try {
-      for (const member of members) started.push({ member, handle: member.env.start() });
+      for (const member of members) started.push({ member, handle: member.env.start(options.start) });
     } catch (error) {
       for (const { handle } of started) handle.abort();
       throw error;
@@ -70,7 +80,7 @@ export class RunGroup<M extends Member> {
   interrupt(): "draining" | "aborting" | "exit" {
     this.#interrupts++;
     if (this.#interrupts === 1) {
-      this.#stopAll();
+      this.#stopAll(this.#options.stopSavepoint);
       return "draining";
     }
     for (const { handle } of this.started) {
@@ -102,7 +112,8 @@ export class RunGroup<M extends Member> {
     return handle.status().phase === "stopped" ? "stopped" : "finished";
   }
 
-  #stopAll(): void {
-    for (const { handle } of this.started) handle.stop().catch(() => {}); // awaited by `end`
+  #stopAll(savepoint?: string): void {
+    const options = savepoint === undefined ? {} : { savepoint };
+    for (const { handle } of this.started) handle.stop(options).catch(() => {}); // awaited by `end`
   }
 }

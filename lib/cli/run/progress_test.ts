@@ -9,6 +9,8 @@ function status(changed: Partial<RunStatus>): RunStatus {
     name: "copy",
     phase: "running",
     startedAt: 0,
+    restarts: 0,
+    checkpoints: undefined,
     recordsIn: 0,
     recordsOut: 0,
     deadLetters: 0,

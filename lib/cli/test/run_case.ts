@@ -88,7 +88,8 @@ function startOf({ input }: TestCase): number {
 /** The workflow without the parts of which a case uses nothing: then it does not matter whether this build carries them. */
 function withoutOutside(spec: WorkflowSpec, { input }: TestCase): WorkflowSpec {
   const isUsed = input.length === 0 ? /^(pipeline|sources?)\b/ : /^pipeline\b/;
-  return { ...spec, uncarried: spec.uncarried.filter(({ path }) => isUsed.test(path)) };
+  const { checkpointing: _checkpointing, restart: _restart, ...env } = spec.env; // a test is one run, from nothing
+  return { ...spec, env, uncarried: spec.uncarried.filter(({ path }) => isUsed.test(path)) };
 }
 
 function sourceFor(

@@ -51,8 +51,14 @@ export interface KeyedContext<K = unknown, Out = unknown> extends KeyedStateAcce
 
 /** A keyed process function. */
 export interface KeyedProcess<T, K, Out> {
-  /** Called for each record of the key, in order. A thrown error is a record error; what was emitted and kept before it stays. */
+  /**
+   * Called for each record of the key, in order. A thrown error is a record error: the call then emits nothing, and leaves state and
+   * timers of the key as they were before it.
+   */
   onRecord(value: T, context: KeyedContext<K, Out>): void;
-  /** Called for each timer that comes due, in the order of their times. A thrown error goes to the failure policy as well. */
+  /**
+   * Called for each timer that comes due, in the order of their times. A thrown error goes to the failure policy as well, and undoes
+   * what the call has done; the timer does not fire again.
+   */
   onTimer?(timer: Timer, context: KeyedContext<K, Out>): void;
 }

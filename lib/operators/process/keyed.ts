@@ -8,25 +8,27 @@
  * Q3 Timers fire whatever state the key has. A processing-time timer never fires before its time.
  * Q4 At the end of a complete input all event-time timers fire, those that they set as well; processing-time timers that are not
  *    due do not. A key that goes on setting timers then is an error, not a run that never ends.
- * Q5 What a call emits goes out when it has gone well: one that throws emits nothing. State it has changed stays changed.
+ * Q5 What a call does counts when it has gone well: one that throws emits nothing, and leaves state and timers as they were before it.
+ *    A timer whose call throws has fired all the same.
  *
  * @module
  */
 import { MailerError } from "../../errors.ts";
-import { TimeHeap } from "../../heap.ts";
+import type { KeyIdentity } from "../../key.ts";
 import type { Headers, RecordContext, Watermark } from "../../record.ts";
-import type { OperatorContext } from "../../runtime/operator.ts";
+import { keyedState, type OperatorContext } from "../../runtime/operator.ts";
 import { isTimestamp } from "../../runtime/watermarks.ts";
-import { type KeyEntry, MemoryState } from "../../state/memory.ts";
+import { KeyedState, type StateNote } from "../../state/keyed.ts";
 import type { TimeDomain } from "../../window/assigner.ts";
 import { EventTimeOperator } from "../event_time_operator.ts";
 import { RowWriter } from "../rows.ts";
 import type { EmitOptions, KeyedContext, KeyedProcess, Timer } from "./context.ts";
+import { type DueTimer, KeyTimers } from "./timers.ts";
 
-interface Pending {
-  readonly entry: KeyEntry;
-  readonly id: string;
-  readonly name: string | undefined;
+/** What a checkpoint keeps besides the tables. */
+interface Own {
+  readonly states: readonly StateNote[];
+  readonly timersSet: number;
 }
 
 interface Emitted {
@@ -42,19 +44,14 @@ const MOST_TIMERS_AT_END = 100_000;
 /** Runs a keyed process function. */
 export class KeyedProcessOperator extends EventTimeOperator {
   /** The state of this partition. */
-  readonly state: MemoryState;
+  readonly state: KeyedState;
   readonly #process: KeyedProcess<unknown, unknown, unknown>;
-  readonly #timers = { event: new TimeHeap<Pending>(), processing: new TimeHeap<Pending>() };
+  readonly #timers: KeyTimers;
   readonly #sides = new Map<string, RowWriter>();
   /** What the call under way has emitted. */
   readonly #emitted: Emitted[] = [];
-  /** Timers set so far. */
-  #timersSet = 0;
-  /** Timers that have not fired. */
-  #timersLeft = 0;
   readonly #context: KeyedContext;
   // What is being worked on.
-  #entry!: KeyEntry;
   #timestamp = NaN;
   #record: RecordContext | undefined;
   #carried: Watermark = -Infinity;
@@ -62,11 +59,13 @@ export class KeyedProcessOperator extends EventTimeOperator {
   constructor(process: KeyedProcess<unknown, unknown, unknown>, context: OperatorContext) {
     super(context);
     this.#process = process;
-    this.state = new MemoryState(context.id, {
+    const partition = keyedState(context);
+    this.state = new KeyedState(context.id, partition, {
       event: () => this.watermark,
       eventOfWrite: () => this.watermark === -Infinity ? this.#timestamp : this.watermark,
       processing: () => context.clock.now(),
     });
+    this.#timers = new KeyTimers(partition, this.state);
     this.#context = this.#contextOfCalls();
   }
 
@@ -74,13 +73,24 @@ export class KeyedProcessOperator extends EventTimeOperator {
     return this.state.inspect(key);
   }
 
+  protected override snapshotOwn(): unknown {
+    return { states: this.state.snapshot(), timersSet: this.#timers.timersSet } satisfies Own;
+  }
+
+  protected override restoreOwn(own: readonly unknown[]): void {
+    const all = own as readonly Own[];
+    this.state.restore(all.flatMap(({ states }) => states));
+    this.#timers.restore(Math.max(0, ...all.map(({ timersSet }) => timersSet)));
+    this.#count();
+  }
+
   protected override record(value: unknown, record: RecordContext, timestamp: number): void {
-    this.#entry = this.state.enter(record.key);
+    this.state.enter(record.key);
     this.#timestamp = timestamp;
     this.#carried = this.watermark;
     this.#record = record;
     this.#call(() => this.#process.onRecord(value, this.#context));
-    if (this.#timers.event.isDue(this.watermark)) this.#due("event", this.watermark, this.watermark);
+    if (this.#timers.earliest("event") <= this.watermark) this.#due("event", this.watermark, this.watermark);
   }
 
   protected override fire(): void {
@@ -90,42 +100,34 @@ export class KeyedProcessOperator extends EventTimeOperator {
   }
   protected override onClock(now: number): void {
     this.#due("processing", now, this.watermark);
-    if (this.#timers.event.isDue(this.watermark)) this.#due("event", this.watermark, this.watermark);
+    this.#due("event", this.watermark, this.watermark);
     this.state.expire();
     this.#count();
   }
   protected override nextDue(): number {
     this.#count();
-    return Math.min(this.#timers.processing.earliest, this.state.nextExpiry);
+    return Math.min(this.#timers.earliest("processing"), this.state.nextExpiry);
   }
 
   protected override flush(): void {
+    this.state.check();
     super.flush();
     for (const writer of this.#sides.values()) writer.flush();
   }
 
   /** Fires what is due, earliest first; timers set meanwhile count as well. `carried`: the watermark that its rows carry. */
   #due(domain: TimeDomain, now: number, carried: Watermark): void {
-    const heap = this.#timers[domain], setBefore = this.#timersSet;
-    const chains = now === Infinity ? new Map<KeyEntry, number>() : undefined;
-    while (heap.isDue(now)) {
-      const at = heap.earliest, pending = heap.pop(), { entry, id, name } = pending;
-      const timer = entry.timers.get(id);
-      if (timer === undefined || timer.queued !== at) continue; // deleted, or set to an earlier time since
-      if (timer.time > at) {
-        timer.queued = timer.time;
-        heap.push(timer.time, pending, timer.order);
-        continue;
-      }
-      this.#delete(entry, id);
-      if (chains !== undefined && timer.order > setBefore) this.#lengthen(chains, entry);
-      this.#fireTimer(entry, { name, time: timer.time, domain }, carried);
+    const timers = this.#timers, setBefore = timers.timersSet;
+    const chains = now === Infinity ? new Map<KeyIdentity, number>() : undefined;
+    for (let due = timers.take(domain, now); due !== undefined; due = timers.take(domain, now)) {
+      if (chains !== undefined && due.order > setBefore) this.#lengthen(chains, due.identity);
+      this.#fireTimer(due, domain, carried);
     }
   }
 
-  #lengthen(chains: Map<KeyEntry, number>, entry: KeyEntry): void {
-    const length = (chains.get(entry) ?? 0) + 1;
-    chains.set(entry, length);
+  #lengthen(chains: Map<KeyIdentity, number>, identity: KeyIdentity): void {
+    const length = (chains.get(identity) ?? 0) + 1;
+    chains.set(identity, length);
     if (length <= MOST_TIMERS_AT_END) return;
     throw new MailerError(
       "endless_timers",
@@ -134,26 +136,29 @@ export class KeyedProcessOperator extends EventTimeOperator {
     );
   }
 
-  #fireTimer(entry: KeyEntry, timer: Timer, carried: Watermark): void {
-    this.#entry = entry;
-    this.state.enterEntry(entry);
-    this.#timestamp = Number.isFinite(timer.time) ? timer.time : this.before; // a timer at Infinity is one for the end
+  #fireTimer({ identity, key, name, time }: DueTimer, domain: TimeDomain, carried: Watermark): void {
+    const timer: Timer = { name, time, domain };
+    this.state.enter(key, identity);
+    this.#timestamp = Number.isFinite(time) ? time : this.before; // a timer at Infinity is one for the end
     this.#carried = carried;
     this.#record = undefined;
     try {
       this.#call(() => this.#process.onTimer?.(timer, this.#context));
     } catch (error) {
-      this.context.failed(this.standIn({ timer }, entry.key, timer.time), 0, error);
+      this.context.failed(this.standIn({ timer }, key, time), 0, error);
     }
   }
 
   #call(work: () => void): void {
-    const emitted = this.#emitted;
+    const emitted = this.#emitted, { key } = this.state.call;
     try {
       work();
       for (const { writer, value, timestamp, headers } of emitted) {
-        writer.add(value, this.#entry.key, timestamp, this.#carried, undefined, headers);
+        writer.add(value, key, timestamp, this.#carried, undefined, headers);
       }
+    } catch (error) {
+      this.state.undo();
+      throw error;
     } finally {
       emitted.length = 0;
       this.#record = undefined;
@@ -163,7 +168,7 @@ export class KeyedProcessOperator extends EventTimeOperator {
 
   #count(): void {
     this.context.gauges.stateEntries = this.state.size;
-    this.context.gauges.timers = this.#timersLeft;
+    this.context.gauges.timers = this.#timers.size;
   }
 
   #emit(writer: RowWriter, value: unknown, options: EmitOptions | undefined): void {
@@ -191,20 +196,7 @@ export class KeyedProcessOperator extends EventTimeOperator {
     if (Number.isNaN(time)) {
       throw new MailerError("invalid_timer", `operator "${this.context.id}": a timer needs a time, not NaN`);
     }
-    const id = timerId(domain, name ?? time);
-    const entry = this.#entry, known = entry.timers.get(id), order = ++this.#timersSet;
-    if (known?.time === time) return;
-    if (known === undefined) this.#timersLeft++;
-    // A timer that is only moved on stays where it is in the queue, and goes to its place when its turn comes.
-    const queued = known !== undefined && known.queued <= time ? known.queued : time;
-    entry.timers.set(id, { time, order, queued });
-    if (queued !== known?.queued) this.#timers[domain].push(time, { entry, id, name }, order);
-  }
-
-  #delete(entry: KeyEntry, id: string): boolean {
-    const had = entry.timers.delete(id);
-    if (had) this.#timersLeft--;
-    return had;
+    this.#timers.set(domain, time, name);
   }
 
   #contextOfCalls(): KeyedContext {
@@ -213,7 +205,7 @@ export class KeyedProcessOperator extends EventTimeOperator {
     const { state } = this;
     return {
       get key() {
-        return operator.#entry.key;
+        return state.call.key;
       },
       get timestamp() {
         return operator.#timestamp;
@@ -228,16 +220,12 @@ export class KeyedProcessOperator extends EventTimeOperator {
       output: (tag, value, options) => this.#emit(this.#side(tag), value, options),
       setEventTimer: (time, name) => this.#set("event", time, name),
       setProcessingTimer: (time, name) => this.#set("processing", time, name),
-      deleteEventTimer: (nameOrTime) => this.#delete(this.#entry, timerId("event", nameOrTime)),
-      deleteProcessingTimer: (nameOrTime) => this.#delete(this.#entry, timerId("processing", nameOrTime)),
+      deleteEventTimer: (nameOrTime) => this.#timers.delete("event", nameOrTime),
+      deleteProcessingTimer: (nameOrTime) => this.#timers.delete("processing", nameOrTime),
       value: (name, options) => state.value(name, options),
       list: (name, options) => state.list(name, options),
       map: (name, options) => state.map(name, options),
       reducing: (name, reduce, options) => state.reducing(name, reduce, options),
     };
   }
-}
-
-function timerId(domain: TimeDomain, nameOrTime: string | number): string {
-  return `${domain} ${typeof nameOrTime === "number" ? `@${nameOrTime}` : `=${nameOrTime}`}`;
 }

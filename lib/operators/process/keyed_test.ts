@@ -176,6 +176,22 @@ Deno.test("a deleted timer does not fire; deleting says whether there was one", 
   await h.end();
 });
 
+Deno.test("Q1: a timer that was deleted and set again is one that was set last", async () => {
+  const h = await run({
+    onRecord: (_, context) => {
+      context.setEventTimer(10, "x");
+      context.deleteEventTimer("x");
+      context.setEventTimer(10, "y");
+      context.setEventTimer(10, "x");
+    },
+    onTimer,
+  });
+  await h.push({ key: "a", n: 1 }, { timestamp: 0 });
+  await h.watermark(10);
+  assert.deepEqual((h.output as { name: string }[]).map(({ name }) => name), ["y", "x"]);
+  await h.end();
+});
+
 Deno.test("a timer set, deleted and set again to the same time fires once", async () => {
   const h = await run({
     onRecord: (_, context) => {
@@ -306,6 +322,41 @@ Deno.test("Q5: a call that throws emits nothing, to no output", async () => {
   assert.deepEqual(h.output, ["main 1", "main 3", "timer 1"]);
   assert.deepEqual(h.side("side"), ["side 1", "side 3"]);
   assert.deepEqual(h.handle.status().dropped, [{ operator: "p", reason: "error", count: 2 }]);
+});
+
+Deno.test("Q5: a call that throws leaves state and timers as they were before it; its timer does not fire again", async () => {
+  const h = await run({
+    onRecord: ({ n }, context) => {
+      context.value<number>("last").set(n);
+      context.list<number>("all").add(n);
+      context.setEventTimer(n * 10, "t");
+      if (n === 9) context.deleteEventTimer("kept");
+      else context.setEventTimer(60, "kept");
+      if (n > 4) throw new Error("no");
+    },
+    onTimer: ({ name, time }, context) => {
+      context.emit([name, time, context.value("last").get(), context.list("all").get()]);
+      if (name === "t") return;
+      context.list("all").clear();
+      context.setEventTimer(70, "again");
+      throw new Error("no timer");
+    },
+  }, { onError: "drop", partitions: 1 });
+  await h.push({ key: "new", n: 5 }, { timestamp: 0 });
+  assert.match(
+    await metrics(h),
+    /mailer_state_entries\{operator="p",pipeline="test"\} 0\n/,
+    "no key is left behind",
+  );
+  for (const n of [3, 4, 7, 9]) await h.push({ key: "a", n }, { timestamp: 0 });
+  assert.deepEqual(h.state("p", "a"), { last: 4, all: [3, 4] });
+  assert.match(await metrics(h), /mailer_timers\{operator="p",pipeline="test"\} 2\n/);
+  await h.watermark(65);
+  assert.deepEqual(h.output, [["t", 40, 4, [3, 4]]]);
+  assert.deepEqual(h.state("p", "a"), { last: 4, all: [3, 4] });
+  assert.match(await metrics(h), /mailer_timers\{operator="p",pipeline="test"\} 0\n/);
+  await h.end();
+  assert.equal(h.output.length, 1);
 });
 
 Deno.test("a timer that throws ends the run and names the operator", async () => {

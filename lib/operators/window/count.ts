@@ -9,7 +9,8 @@
  */
 import { keyIdentity } from "../../key.ts";
 import type { RecordContext, Watermark } from "../../record.ts";
-import type { OperatorContext } from "../../runtime/operator.ts";
+import { keyedState, type OperatorContext } from "../../runtime/operator.ts";
+import type { Cell, Table } from "../../state/log/mod.ts";
 import type { CountWindows } from "../../window/assigner.ts";
 import type { WindowSettings } from "./settings.ts";
 import { WindowOperator } from "./window_operator.ts";
@@ -23,8 +24,7 @@ interface Piece {
 }
 
 /** A key: its last records in pieces, oldest first; the last one is being filled. */
-interface CountedKey {
-  readonly key: unknown;
+interface Counted {
   readonly pieces: Piece[];
   /** Records since the last row. */
   fresh: number;
@@ -32,7 +32,7 @@ interface CountedKey {
 
 /** Runs count windows. */
 export class CountWindowOperator extends WindowOperator {
-  readonly #keys = new Map<unknown, CountedKey>();
+  readonly #keys: Table<Counted>;
   /** Records in a piece: every row covers whole pieces, and perhaps an unfinished one at the end of the input. */
   readonly #piece: number;
 
@@ -40,39 +40,52 @@ export class CountWindowOperator extends WindowOperator {
     super(settings, context);
     // At the end a row may begin anywhere, so sliding windows keep record by record; tumbling ones never need to look back.
     this.#piece = windows.slide === windows.size ? windows.size : 1;
+    this.#keys = keyedState(context).space<Counted>("keys").table();
   }
 
   protected override record(value: unknown, record: RecordContext, timestamp: number): void {
-    const { fold } = this.settings;
     const identity = keyIdentity(record.key);
-    const known = this.#keys.get(identity);
-    const state = known ?? { key: record.key, pieces: [], fresh: 0 };
-    const { pieces } = state;
-    const filling = pieces.at(-1);
-    if (filling !== undefined && filling.records < this.#piece) {
-      filling.acc = fold.add(filling.acc, value, timestamp, this.sequence, record);
+    let cell = this.#keys.edit(identity);
+    if (cell === undefined) {
+      const first = this.#first(value, record, timestamp);
+      cell = this.#keys.add(identity, record.key, { pieces: [first], fresh: 0 });
+      this.context.gauges.stateEntries++;
+    } else this.#add(cell.value.pieces, value, record, timestamp);
+    if (++cell.value.fresh === this.windows.slide) this.#emit(cell, this.watermark);
+  }
+
+  #first(value: unknown, record: RecordContext, timestamp: number): Piece {
+    const { fold } = this.settings;
+    return {
+      acc: fold.add(fold.create(), value, timestamp, this.sequence, record),
+      records: 1,
+      newest: timestamp,
+    };
+  }
+
+  #add(pieces: Piece[], value: unknown, record: RecordContext, timestamp: number): void {
+    const filling = pieces.at(-1)!;
+    if (filling.records < this.#piece) {
+      filling.acc = this.settings.fold.add(filling.acc, value, timestamp, this.sequence, record);
       filling.records++;
       if (timestamp > filling.newest) filling.newest = timestamp;
-    } else {
-      const acc = fold.add(fold.create(), value, timestamp, this.sequence, record);
-      pieces.push({ acc, records: 1, newest: timestamp });
-      if (pieces.length * this.#piece > this.windows.size) pieces.shift();
-      else this.context.gauges.stateEntries++;
+      return;
     }
-    if (known === undefined) this.#keys.set(identity, state);
-    if (++state.fresh === this.windows.slide) this.#emit(identity, state, this.watermark);
+    pieces.push(this.#first(value, record, timestamp));
+    if (pieces.length * this.#piece > this.windows.size) pieces.shift();
+    else this.context.gauges.stateEntries++;
   }
 
-  #emit(identity: unknown, state: CountedKey, watermark: Watermark): void {
-    const { pieces } = state;
-    this.#row(state, watermark);
-    state.fresh = 0;
+  #emit(cell: Cell<Counted>, watermark: Watermark): void {
+    const { pieces } = cell.value;
+    this.#row(cell, watermark);
+    cell.value.fresh = 0;
     if (this.windows.slide < this.windows.size) return;
     this.context.gauges.stateEntries -= pieces.length;
-    this.#keys.delete(identity);
+    this.#keys.remove(cell);
   }
 
-  #row({ pieces, key }: CountedKey, watermark: Watermark): void {
+  #row({ key, value: { pieces } }: Cell<Counted>, watermark: Watermark): void {
     const { fold } = this.settings;
     let newest = -Infinity, acc = pieces[0]!.acc;
     for (const piece of pieces) if (piece.newest > newest) newest = piece.newest;
@@ -90,8 +103,18 @@ export class CountWindowOperator extends WindowOperator {
   protected override fire(): void {} // counts, not time, close these windows
 
   protected override complete(): void {
-    for (const [identity, state] of this.#keys) if (state.fresh > 0) this.#emit(identity, state, this.before);
-    this.#keys.clear();
+    for (const cell of this.#keys.cells()) {
+      if (cell.value.fresh === 0) continue;
+      this.#keys.touch(cell);
+      this.#emit(cell, this.before);
+    }
+    this.#keys.drop();
     this.context.gauges.stateEntries = 0;
+  }
+
+  protected override restoreOwn(): void {
+    let pieces = 0;
+    for (const { value } of this.#keys.cells()) pieces += value.pieces.length;
+    this.context.gauges.stateEntries = pieces;
   }
 }

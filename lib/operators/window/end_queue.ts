@@ -1,20 +1,23 @@
 /**
  * Sessions by the time they come due. What is far off lies in buckets, unsorted; only the bucket that time has reached is put in
- * order. So a session that goes on and on is put off at a cost that does not depend on how many others wait.
+ * order, and what has grown since it was put in goes on to a later one. So a session that goes on and on is put off at a cost that
+ * does not depend on how many others wait.
+ *
+ * It is no state of its own: after a restore it is filled from the sessions.
  *
  * @module
  */
 import { TimeHeap } from "../../heap.ts";
-import type { SessionSlot } from "./session_store.ts";
+import type { Session, SessionCell } from "./session_store.ts";
 
 /** Width of a bucket, ms. */
 const WIDTH = 256;
 
-/** A session that waits. Another one in its slot has another generation. */
+/** A session that waits. By the time it comes out it may have been forgotten, or merged into another. */
 export interface Waiting {
-  readonly time: number;
-  readonly slot: SessionSlot;
-  readonly generation: number;
+  time: number;
+  readonly cell: SessionCell;
+  readonly session: Session;
 }
 
 /** Waiting sessions. */
@@ -35,9 +38,12 @@ export class EndQueue {
     return Math.min(this.#near.earliest, this.#starts.earliest);
   }
 
-  /** Adds a session that is due at `time`. */
-  push(time: number, slot: SessionSlot, generation: number): void {
-    const waiting = { time, slot, generation };
+  /** @param lateness How long after its end a closed session waits. */
+  constructor(private readonly lateness: number) {}
+
+  /** Adds a session. Its time is not to be changed while it waits. */
+  push(waiting: Waiting): void {
+    const { time } = waiting;
     if (time < this.#reached) return this.#near.push(time, waiting);
     const start = Math.floor(time / WIDTH) * WIDTH;
     if (start !== this.#lastStart) {
@@ -63,9 +69,14 @@ export class EndQueue {
 
   #order(): void {
     const start = this.#starts.pop();
-    for (const waiting of this.#far.get(start)!) this.#near.push(waiting.time, waiting);
+    const bucket = this.#far.get(start)!;
     this.#far.delete(start);
     if (start === this.#lastStart) this.#lastStart = NaN;
     if (start + WIDTH > this.#reached) this.#reached = start + WIDTH;
+    for (const waiting of bucket) {
+      const { end, closed } = waiting.session, time = closed ? end + this.lateness : end;
+      if (time > waiting.time) waiting.time = time; // it has grown since, and mostly is far off again
+      this.push(waiting);
+    }
   }
 }

@@ -11,32 +11,36 @@
  * D4 Windows close in the order of their starts, each once for every key that has a record in it. Stretches without records
  *    are skipped, not walked through.
  * D5 Panes of a key that cannot be merged (an aggregate refuses) make it irregular: only the rows they are in fail.
+ * D6 State is a table per pane, by its start, and one more for what counts only for some of its windows. The queues are made of
+ *    them: after a restore all panes are there to be taken again, in the order of time.
  *
  * @module
  */
-import { keyIdentity } from "../../key.ts";
+import { type KeyIdentity, keyIdentity } from "../../key.ts";
 import type { Batch, RecordContext, Watermark, WindowOfRow } from "../../record.ts";
-import type { OperatorContext } from "../../runtime/operator.ts";
+import { keyedState, type OperatorContext } from "../../runtime/operator.ts";
+import type { Cell, Partition, SpaceHandle, Table } from "../../state/log/mod.ts";
 import type { PaneWindows } from "../../window/assigner.ts";
+import { type FormerInstance, formerInstance, FormerInstances } from "./former.ts";
 import { windowOfRow, type WindowSettings } from "./settings.ts";
 import { WindowOperator } from "./window_operator.ts";
 
-/** A key in a pane. */
-interface Cell {
-  readonly key: unknown;
+/** Records of a key in a pane that count only for windows from a certain one on. */
+interface Restricted {
+  /** Start of that window. */
+  readonly from: number;
   acc: unknown;
 }
-type Cells = Map<unknown, Cell>;
 
 /** The records between two neighbouring starts or ends of windows. */
-class Pane {
-  readonly cells: Cells = new Map();
-  /** Records that count only for windows from a certain one on, by the start of that window. */
-  restricted: Map<number, Cells> | undefined;
+interface Pane {
+  readonly start: number;
+  /** Accumulators by key. */
+  readonly table: Table;
+  /** Of a key, those that came first are first. */
+  restricted: Table<Restricted[]> | undefined;
   /** Whether it has been taken into the queues. */
-  taken = false;
-
-  constructor(readonly start: number) {}
+  taken: boolean;
 }
 
 /** The closed panes of one key, oldest first. */
@@ -58,8 +62,11 @@ class PaneQueue {
 
 /** Runs mergeable sliding windows. */
 export class SlidingWindowOperator extends WindowOperator {
+  readonly #state: Partition;
+  readonly #tables: SpaceHandle;
+  readonly #restrictedTables: SpaceHandle<Restricted[]>;
   readonly #panes = new Map<number, Pane>();
-  readonly #queues = new Map<unknown, PaneQueue>();
+  readonly #queues = new Map<KeyIdentity, PaneQueue>();
   /** Start of the next window to close; NaN while no pane asks for one. */
   #next = NaN;
   /** End of that window. */
@@ -68,11 +75,62 @@ export class SlidingWindowOperator extends WindowOperator {
   #youngest = -Infinity;
   #lastStart = NaN;
   #last: Pane | undefined;
-  /** The cell of each record of the batch, where its pane had one. */
+  /** The cell of each record of the batch, to be changed, where its pane had one. */
   #found: (Cell | undefined)[] = [];
 
   constructor(private readonly windows: PaneWindows, settings: WindowSettings, context: OperatorContext) {
     super(settings, context, settings.time);
+    this.#state = keyedState(context);
+    this.#tables = this.#state.space("panes");
+    this.#restrictedTables = this.#state.space("restricted");
+  }
+
+  protected override snapshotOwn(): FormerInstance {
+    return formerInstance(this.#state, this.watermark);
+  }
+
+  protected override restoreOwn(own: readonly unknown[]): void {
+    const former = new FormerInstances(own, this.context.maxKeyGroups), { gauges } = this.context;
+    this.watermark = Math.max(this.watermark, former.furthest);
+    for (const table of this.#restrictedTables.tables()) {
+      if (table.live > 0) this.#tables.table(table.order);
+      else table.drop(); // all its keys are in other partitions now
+    }
+    for (const table of this.#tables.tables()) {
+      const start = table.order;
+      if (table.live === 0 && this.#restrictedTables.existing(start) === undefined) {
+        table.drop();
+        continue;
+      }
+      const pane = this.#add(start);
+      gauges.stateEntries += table.live;
+      for (const { identity, key, value } of pane.restricted?.cells() ?? []) {
+        gauges.stateEntries += value.length;
+        this.#irregular(this.#queue(identity, key), start);
+      }
+      this.#reach(this.windows.firstWindow(start));
+    }
+    if (!(this.#next <= this.#youngest)) this.#rest();
+    if (former.differ) this.#giveOwed(former);
+  }
+
+  /** Rows of windows that a former instance had not come to close. */
+  #giveOwed(former: FormerInstances): void {
+    const { windows } = this, given = new Map<KeyIdentity, number>();
+    const panes = [...this.#panes.values()].sort((a, b) => a.start - b.start);
+    for (const { start, table, restricted } of panes) {
+      for (const { identity, key } of [...table.cells(), ...restricted?.cells() ?? []]) {
+        const givenTo = former.givenTo(identity);
+        for (let window = windows.firstWindow(start); window <= start; window = windows.nextWindow(window)) {
+          const end = windows.windowEnd(window);
+          if (end <= givenTo || end > this.watermark || window <= (given.get(identity) ?? -Infinity)) {
+            continue;
+          }
+          given.set(identity, window);
+          this.#emitPanes(identity, key, window, this.before);
+        }
+      }
+    }
   }
 
   protected override lookUp(batch: Batch): void {
@@ -85,7 +143,7 @@ export class SlidingWindowOperator extends WindowOperator {
         end = windows.paneEnd(start);
         pane = this.#panes.get(start);
       }
-      found[i] = pane?.cells.get(keyIdentity(batch.key(i)));
+      found[i] = pane?.table.edit(keyIdentity(batch.key(i)));
     }
     this.#found = found;
   }
@@ -107,16 +165,17 @@ export class SlidingWindowOperator extends WindowOperator {
     const pane = start === this.#lastStart ? this.#last! : this.#pane(start);
     // Windows that are gone will not be asked for; those that others may still be given rows of must not count this record.
     const isRestricted = tooLate > this.watermark - allowedLateness;
-    const cells = isRestricted ? restrictedCells(pane, from) : pane.cells;
-    const identity = keyIdentity(record.key);
-    const cell = (isRestricted ? undefined : this.#found[this.view.index]) ?? cells.get(identity);
-    if (cell !== undefined) cell.acc = fold.add(cell.acc, value, timestamp, this.sequence, record);
+    const found = isRestricted ? undefined : this.#found[this.view.index];
+    const identity = found === undefined ? keyIdentity(record.key) : found.identity;
+    if (isRestricted) this.#addRestricted(pane, from, identity, value, record, timestamp);
     else {
-      cells.set(identity, {
-        key: record.key,
-        acc: fold.add(fold.create(), value, timestamp, this.sequence, record),
-      });
-      this.context.gauges.stateEntries++;
+      const { table } = pane, cell = found ?? table.edit(identity);
+      if (cell !== undefined) cell.value = fold.add(cell.value, value, timestamp, this.sequence, record);
+      else {
+        const acc = fold.add(fold.create(), value, timestamp, this.sequence, record);
+        table.add(identity, record.key, acc);
+        this.context.gauges.stateEntries++;
+      }
     }
     if (!(first >= this.#next)) this.#reach(from);
     if (pane.taken || isRestricted) this.#irregular(this.#queue(identity, record.key), start);
@@ -127,26 +186,53 @@ export class SlidingWindowOperator extends WindowOperator {
     }
   }
 
+  #addRestricted(
+    pane: Pane,
+    from: number,
+    identity: KeyIdentity,
+    value: unknown,
+    record: RecordContext,
+    timestamp: number,
+  ): void {
+    const { fold } = this.settings;
+    const table = pane.restricted ??= this.#restrictedTables.table(pane.start);
+    const cell = table.edit(identity), known = cell?.value.find((some) => some.from === from);
+    if (known !== undefined) {
+      known.acc = fold.add(known.acc, value, timestamp, this.sequence, record);
+      return;
+    }
+    const added = { from, acc: fold.add(fold.create(), value, timestamp, this.sequence, record) };
+    if (cell === undefined) table.add(identity, record.key, [added]);
+    else cell.value.push(added);
+    this.context.gauges.stateEntries++;
+  }
+
   /** Until the pane that starts at `start` has left, rows of the key are merged pane by pane. */
   #irregular(queue: PaneQueue, start: number): void {
     if (start > queue.irregularUntil) queue.irregularUntil = start;
   }
 
   #pane(start: number): Pane {
-    let pane = this.#panes.get(start);
-    if (pane === undefined) {
-      pane = new Pane(start);
-      this.#panes.set(start, pane);
-      if (start > this.#youngest) this.#youngest = start;
-      pane.taken = start < this.#takenTo; // its turn has been
-    }
+    const pane = this.#panes.get(start) ?? this.#add(start);
     this.#lastStart = start;
     return this.#last = pane;
+  }
+
+  #add(start: number): Pane {
+    const pane: Pane = {
+      start,
+      table: this.#tables.table(start),
+      restricted: this.#restrictedTables.existing(start),
+      taken: start < this.#takenTo, // its turn has been
+    };
+    this.#panes.set(start, pane);
+    if (start > this.#youngest) this.#youngest = start;
+    return pane;
   }
   /** Panes that start before this have been taken in. */
   #takenTo = -Infinity;
 
-  #queue(identity: unknown, key: unknown): PaneQueue {
+  #queue(identity: KeyIdentity, key: unknown): PaneQueue {
     let queue = this.#queues.get(identity);
     if (queue === undefined) this.#queues.set(identity, queue = new PaneQueue(key));
     return queue;
@@ -169,12 +255,15 @@ export class SlidingWindowOperator extends WindowOperator {
       for (const [identity, queue] of this.#queues) this.#close(identity, queue, start);
       this.#forget(start);
       this.#next = this.#queues.size > 0 ? windows.nextWindow(start) : this.#afterGap(start);
-      this.#due = windows.windowEnd(this.#next);
-      if (!(this.#next <= this.#youngest)) {
-        this.#next = NaN;
-        this.#due = Infinity;
-      }
+      if (this.#next <= this.#youngest) this.#due = windows.windowEnd(this.#next);
+      else this.#rest();
     }
+  }
+
+  /** No window is to close until a record asks for one. */
+  #rest(): void {
+    this.#next = NaN;
+    this.#due = Infinity;
   }
 
   /** The first window behind `start` that has a record in it, when no closed pane reaches into it. NaN when there is none. */
@@ -193,7 +282,7 @@ export class SlidingWindowOperator extends WindowOperator {
       .sort((a, b) => a.start - b.start);
     for (const pane of ready) {
       pane.taken = true;
-      for (const [identity, { key, acc }] of pane.cells) {
+      for (const { identity, key, value: acc } of pane.table.cells()) {
         const queue = this.#queue(identity, key);
         queue.starts.push(pane.start);
         queue.accs.push(acc);
@@ -206,7 +295,7 @@ export class SlidingWindowOperator extends WindowOperator {
     }
   }
 
-  #close(identity: unknown, queue: PaneQueue, start: number): void {
+  #close(identity: KeyIdentity, queue: PaneQueue, start: number): void {
     const { starts } = queue;
     while (queue.head < starts.length && starts[queue.head]! < start) queue.head++;
     if (queue.irregularUntil >= start) return this.#emitPanes(identity, queue.key, start, this.before);
@@ -255,20 +344,18 @@ export class SlidingWindowOperator extends WindowOperator {
   }
 
   /** The panes of a window one by one; undefined where the key has none in it. */
-  #mergePanes(identity: unknown, window: number): unknown {
+  #mergePanes(identity: KeyIdentity, window: number): unknown {
     const end = this.windows.windowEnd(window);
     const inside = [...this.#panes.values()].filter(({ start }) => start >= window && start < end)
       .sort((a, b) => a.start - b.start);
     let merged: unknown;
-    const take = (cells: Cells) => {
-      const cell = cells.get(identity);
-      if (cell !== undefined) {
-        merged = merged === undefined ? this.#copy(cell.acc) : this.#merge(merged, cell.acc);
-      }
+    const take = (acc: unknown) => {
+      merged = merged === undefined ? this.#copy(acc) : this.#merge(merged, acc);
     };
-    for (const { cells, restricted } of inside) {
-      take(cells);
-      for (const [from, some] of restricted ?? []) if (from <= window) take(some);
+    for (const { table, restricted } of inside) {
+      const cell = table.get(identity);
+      if (cell !== undefined) take(cell.value);
+      for (const { from, acc } of restricted?.get(identity)?.value ?? []) if (from <= window) take(acc);
     }
     return merged;
   }
@@ -279,7 +366,7 @@ export class SlidingWindowOperator extends WindowOperator {
   }
 
   /** The row of an irregular key, if it has a record in the window. */
-  #emitPanes(identity: unknown, key: unknown, start: number, watermark: Watermark): void {
+  #emitPanes(identity: KeyIdentity, key: unknown, start: number, watermark: Watermark): void {
     let merged: unknown;
     try {
       merged = this.#mergePanes(identity, start);
@@ -306,19 +393,16 @@ export class SlidingWindowOperator extends WindowOperator {
       if (start >= oldest) continue;
       this.#panes.delete(start);
       if (pane === this.#last) this.#lastStart = NaN;
-      this.context.gauges.stateEntries -= pane.cells.size;
-      for (const some of pane.restricted?.values() ?? []) this.context.gauges.stateEntries -= some.size;
+      const { table, restricted } = pane, { gauges } = this.context;
+      gauges.stateEntries -= table.live;
+      table.drop();
+      if (restricted === undefined) continue;
+      for (const { value } of restricted.cells()) gauges.stateEntries -= value.length;
+      restricted.drop();
     }
   }
 
   protected override nextDue(): number {
     return this.time === "processing" ? this.#due : Infinity;
   }
-}
-
-function restrictedCells(pane: Pane, from: number): Cells {
-  pane.restricted ??= new Map();
-  let cells = pane.restricted.get(from);
-  if (cells === undefined) pane.restricted.set(from, cells = new Map());
-  return cells;
 }

@@ -19,6 +19,16 @@ export interface SpaceOptions {
   readonly migrate?: (value: unknown, version: number) => unknown;
   /** Now, for values that expire. Without it none does. Must not go back. */
   readonly time?: () => number;
+  /**
+   * Version and `migrate` are said later, by {@link Space.declare}: until then a value of another version than 0 is read as a
+   * {@link StoredValue}. Default false.
+   */
+  readonly late?: boolean;
+}
+
+/** A value as it was stored, in a space that does not know its own version yet. */
+export class StoredValue {
+  constructor(readonly value: unknown, readonly version: number) {}
 }
 
 /** An entry of a run, read. */
@@ -33,24 +43,46 @@ export interface StoredEntry<V = unknown> {
 /** A space of one operator. */
 export class Space {
   readonly name: string;
-  readonly version: number;
   readonly time: (() => number) | undefined;
-  readonly #migrate: ((value: unknown, version: number) => unknown) | undefined;
+  #version = 0;
+  #migrate: ((value: unknown, version: number) => unknown) | undefined;
+  /** Whether its version is not known yet. */
+  #isLate: boolean;
   readonly #operator: string;
 
   /** @param operator Names its owner, for errors. */
   constructor(operator: string, name: string, options: SpaceOptions) {
     this.#operator = operator;
     this.name = name;
-    this.version = options.version ?? 0;
     this.time = options.time;
-    this.#migrate = options.migrate;
-    if (!(Number.isInteger(this.version) && this.version >= 0 && this.version <= 255)) {
+    this.#isLate = options.late ?? false;
+    this.#setVersion(options);
+  }
+
+  /** Version of what its values look like. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /**
+   * Says what was not known when it was made. Values that have been read are brought to the version by {@link Space.upgraded}.
+   *
+   * @throws {MailerError} `invalid_version`
+   */
+  declare(options: Pick<SpaceOptions, "version" | "migrate">): void {
+    this.#setVersion(options);
+    this.#isLate = false;
+  }
+
+  #setVersion({ version = 0, migrate }: SpaceOptions): void {
+    if (!(Number.isInteger(version) && version >= 0 && version <= 255)) {
       throw new MailerError(
         "invalid_version",
-        `${this.label}: a version is a whole number from 0 to 255, not ${this.version}`,
+        `${this.label}: a version is a whole number from 0 to 255, not ${version}`,
       );
     }
+    this.#version = version;
+    this.#migrate = migrate;
   }
 
   /** How errors call it. */
@@ -84,21 +116,35 @@ export class Space {
     return {
       identity,
       key,
-      value: version === this.version ? value : this.#migrated(value, version),
+      value: this.#isLate ? asStored(value, version) : this.#current(value, version),
       expires,
     };
   }
 
-  #migrated(value: unknown, version: number): unknown {
-    if (this.#migrate !== undefined && version < this.version) return this.#migrate(value, version);
+  /**
+   * A value that was read before the version was known, in the current version.
+   *
+   * @throws {MailerError} `state_version` where it is of another one, and there is no way from there.
+   */
+  upgraded(value: unknown): unknown {
+    return value instanceof StoredValue ? this.#current(value.value, value.version) : this.#current(value, 0);
+  }
+
+  #current(value: unknown, version: number): unknown {
+    if (version === this.#version) return value;
+    if (this.#migrate !== undefined && version < this.#version) return this.#migrate(value, version);
     throw new MailerError(
       "state_version",
-      `${this.label} was stored in version ${version}, the program has version ${this.version}`,
+      `${this.label} was stored in version ${version}, the program has version ${this.#version}`,
       {
-        hint: version > this.version
+        hint: version > this.#version
           ? "run the newer program, or go back to an older checkpoint"
           : "give the state a migrate function",
       },
     );
   }
+}
+
+function asStored(value: unknown, version: number): unknown {
+  return version === 0 ? value : new StoredValue(value, version);
 }

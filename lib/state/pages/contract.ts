@@ -169,17 +169,94 @@ export function pageStoreContract(name: string, make: () => Promise<PageStoreUnd
     assert.deepEqual((await again.read([ref("s", 0), ref("r", 0)])).map(plain), [page(7), page(1)]);
   });
 
-  test("two connections to one store write at the same time", async (pages, under) => {
+  test("versions never come twice, not even those of a document that was deleted", async (pages, under) => {
+    const seen = new Set<string>();
+    const put = async (store: PageStore) => {
+      assert.equal(await store.commit([{ name: "m", bytes: page(1), expected: null }]), true);
+      const { version } = (await store.list("documents", "m"))[0]!;
+      assert(!seen.has(version), `version ${version} has come before`);
+      seen.add(version);
+      assert.equal(await store.commit([{ name: "m", bytes: undefined, expected: version }]), true);
+      assert.equal(await store.commit([{ name: "m", bytes: page(2), expected: version }]), false);
+    };
+    for (let i = 0; i < 3; i++) await put(pages);
     if (!under.survives) return;
-    await using other = await under.open();
-    await Promise.all([pages, other].map(async (store, i) => {
-      for (let n = 0; n < 20; n++) {
-        await store.write(`${i}/${n}`, 0, [page(n), page(n + 1)]);
-        assert.equal(await store.commit([{ name: `${i}`, bytes: page(n) }]), true);
+    await pages[Symbol.asyncDispose]();
+    await using again = await under.open();
+    await put(again);
+  });
+
+  test("a page written again is read as it was written last, after opening, too", async (pages, under) => {
+    await pages.write("r", 0, [page(1), page(2, 300), page(3)]);
+    await pages.write("r", 1, [page(4, 700)]);
+    const check = async (store: PageStore) => {
+      const read = await store.read([ref("r", 0), ref("r", 1), ref("r", 2)]);
+      assert.deepEqual(read.map(plain), [page(1), page(4, 700), page(3)]);
+    };
+    await check(pages);
+    await pages.commit([]);
+    if (!under.survives) return;
+    await pages[Symbol.asyncDispose]();
+    await using again = await under.open();
+    await check(again);
+  });
+
+  test("names may be long and of any characters", async (pages, under) => {
+    const long = "Größe 🚚/".repeat(60).slice(0, 499);
+    const names = ["a", "A", "a%", "../x", "ß~", ".", long, `${long}2`, "o/1.run"];
+    for (const [i, name] of names.entries()) await pages.write(name, 0, [page(i)]);
+    await pages.commit(names.map((name, i) => ({ name, bytes: page(i) })));
+    const check = async (store: PageStore) => {
+      for (const kind of ["runs", "documents"] as const) {
+        assert.deepEqual(new Set((await store.list(kind, "")).map(({ name }) => name)), new Set(names));
       }
+      const read = await store.read(names.map((name) => ref(name, 0)));
+      assert.deepEqual(read.map(plain), names.map((_, i) => page(i)));
+    };
+    await check(pages);
+    if (!under.survives) return;
+    await pages[Symbol.asyncDispose]();
+    await using again = await under.open();
+    await check(again);
+    await again.deleteRuns(names);
+    assert.deepEqual(await again.list("runs", ""), []);
+  });
+
+  test("calls for different runs and documents may overlap", async (pages) => {
+    await Promise.all(Array.from({ length: 20 }, async (_, i) => {
+      const run = `r/${i}`;
+      await pages.write(run, 0, [page(i, 5000), page(i + 1)]);
+      assert.equal(await pages.commit([{ name: `m/${i}`, bytes: page(i), expected: null }]), true);
+      await Promise.all([
+        pages.write(run, 2, [page(i + 2)]),
+        pages.read([ref(run, 1), ref(run, 0)]).then((read) => {
+          assert.deepEqual(read.map(plain), [page(i + 1), page(i, 5000)]);
+        }),
+      ]);
+      if (i % 2 === 1) await pages.deleteRuns([run]);
     }));
-    assert.equal((await pages.list("runs", "")).length, 40);
-    assert.deepEqual((await other.read([ref("0/19", 1), ref("1/0", 0)])).map(plain), [page(20), page(0)]);
+    assert.equal((await pages.list("runs", "")).length, 10);
+    assert.equal((await pages.list("documents", "m/")).length, 20);
+    assert.deepEqual((await pages.read([ref("r/18", 2)])).map(plain), [page(20)]);
+  });
+
+  test("a second opening is refused at once while the first is open", async (pages, under) => {
+    if (!under.survives) return;
+    await pages.write("r", 0, [page(1)]);
+    for (let i = 0; i < 2; i++) {
+      await assert.rejects(under.open(), (error) => {
+        assert(error instanceof MailerError);
+        assert.equal(error.code, "state_locked");
+        assert.match(error.message, /has the state in .+ open/);
+        assert.match(error.hint!, /stop/);
+        return true;
+      });
+    }
+    await pages.commit([{ name: "m", bytes: page(2) }]);
+    await pages[Symbol.asyncDispose]();
+    await pages[Symbol.asyncDispose]();
+    await using again = await under.open();
+    assert.deepEqual((await again.read([ref("r", 0)])).map(plain), [page(1)]);
   });
 }
 

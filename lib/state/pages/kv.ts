@@ -12,6 +12,8 @@
  */
 import { type Clock, systemClock } from "../../clock.ts";
 import { MailerError } from "../../errors.ts";
+import { withLock } from "./lock.ts";
+import { inParallel } from "./parallel.ts";
 import {
   checkDocuments,
   checkPages,
@@ -47,9 +49,9 @@ export interface KvPagesOptions {
 }
 
 /**
- * Opens pages in Deno KV; closing them closes the connection.
+ * Opens pages in Deno KV; closing them closes the connection. A file is for one process at a time: `PATH.lock` beside it is locked.
  *
- * @throws {MailerError} `kv_unavailable` where this Deno was started without KV.
+ * @throws {MailerError} `kv_unavailable` where this Deno was started without KV; `state_locked` where the file is open already.
  */
 export async function openKvPages(options: KvPagesOptions = {}): Promise<PageStore> {
   const { path, prefix = ["state"], clock = systemClock } = options;
@@ -59,7 +61,11 @@ export async function openKvPages(options: KvPagesOptions = {}): Promise<PageSto
       'Deno KV is switched off: write "unstable": ["kv"] into the deno.json at the root of your project, or start deno with --unstable-kv',
     );
   }
-  return new KvPages(await Deno.openKv(path), prefix, clock, path ?? "the default Deno KV");
+  const open = async (lock?: AsyncDisposable): Promise<PageStore> => {
+    return new KvPages(await Deno.openKv(path), prefix, clock, path ?? "the default Deno KV", lock);
+  };
+  const isFile = path !== undefined && path !== ":memory:" && !/^https?:/.test(path);
+  return await (isFile ? withLock(`${path}.lock`, path, open) : open());
 }
 
 /** Pages in Deno KV; see {@link openKvPages}. */
@@ -68,14 +74,19 @@ export class KvPages implements PageStore {
   readonly #prefix: Deno.KvKey;
   readonly #clock: Clock;
   readonly #where: string;
+  readonly #lock: AsyncDisposable | undefined;
   #closed = false;
 
-  /** @param where Names the store, for errors. */
-  constructor(kv: Deno.Kv, prefix: Deno.KvKey, clock: Clock, where: string) {
+  /**
+   * @param where Names the store, for errors.
+   * @param lock Is released when the store is closed.
+   */
+  constructor(kv: Deno.Kv, prefix: Deno.KvKey, clock: Clock, where: string, lock?: AsyncDisposable) {
     this.#kv = kv;
     this.#prefix = prefix;
     this.#clock = clock;
     this.#where = where;
+    this.#lock = lock;
   }
 
   async write(run: string, first: number, pages: readonly Uint8Array[]): Promise<void> {
@@ -207,10 +218,10 @@ export class KvPages implements PageStore {
     });
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#closed) this.#kv.close();
     this.#closed = true;
-    return Promise.resolve();
+    await this.#lock?.[Symbol.asyncDispose]();
   }
 
   #key(...parts: readonly Deno.KvKeyPart[]): Deno.KvKeyPart[] {
@@ -288,28 +299,4 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
     at += part.length;
   }
   return bytes;
-}
-
-/** Does `work` for every item, at most `most` at a time; the first error ends it, once what is under way has ended. */
-async function inParallel<T, R>(
-  most: number,
-  items: readonly T[],
-  work: (item: T) => Promise<R>,
-): Promise<R[]> {
-  const results = new Array<R>(items.length);
-  let next = 0, failed = false;
-  const worker = async (): Promise<void> => {
-    while (next < items.length && !failed) {
-      const i = next++;
-      try {
-        results[i] = await work(items[i]!);
-      } catch (error) {
-        failed = true;
-        throw error;
-      }
-    }
-  };
-  const workers = await Promise.allSettled(Array.from({ length: Math.min(most, items.length) }, worker));
-  for (const outcome of workers) if (outcome.status === "rejected") throw outcome.reason;
-  return results;
 }

@@ -1,8 +1,9 @@
 /**
- * Page stores: the port, and the three there are.
+ * Page stores: the port, and the four there are.
  *
  * @module
  */
+export { type FilePagesOptions, openFilePages } from "./files.ts";
 export { type KvPagesOptions, openKvPages } from "./kv.ts";
 export { MemoryPages } from "./memory.ts";
 export {

@@ -25,13 +25,17 @@ Deno.test("without KV the error is one sentence that names both remedies", async
 });
 
 Deno.test("a SQLite file that cannot be opened is named", async () => {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir(), path = `${folder}/state`;
   try {
-    await assert.rejects(openSqlitePages({ path: folder }), (error) => {
-      return error instanceof MailerError && error.message.includes(folder);
-    });
+    await Deno.mkdir(path);
+    for (let i = 0; i < 2; i++) { // the second time: the lock has been released
+      await assert.rejects(openSqlitePages({ path }), (error) => {
+        return error instanceof MailerError && error.code === "store_unavailable" &&
+          error.message.includes(path);
+      });
+    }
   } finally {
-    await Deno.remove(folder);
+    await Deno.remove(folder, { recursive: true });
   }
 });
 

@@ -12,6 +12,7 @@ import { dirname } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { type Clock, systemClock } from "../../clock.ts";
 import { asError, MailerError } from "../../errors.ts";
+import { withLock } from "./lock.ts";
 import {
   checkDocuments,
   checkPages,
@@ -45,13 +46,24 @@ export interface SqlitePagesOptions {
 }
 
 /**
- * Opens pages in a SQLite file.
+ * Opens pages in a SQLite file. It is for one process at a time: `PATH.lock` beside it is locked.
  *
- * @throws {MailerError} `store_unavailable` where the file cannot be opened.
+ * @throws {MailerError} `store_unavailable` where the file cannot be opened; `state_locked` where it is open already.
  */
-export function openSqlitePages(options: SqlitePagesOptions): Promise<PageStore> {
+export async function openSqlitePages(options: SqlitePagesOptions): Promise<PageStore> {
   const { path, clock = systemClock } = options;
-  return whileBusy<PageStore>(`opening ${path}`, clock, () => Promise.resolve(new SqlitePages(path, clock)));
+  const open = (lock?: AsyncDisposable): Promise<PageStore> => {
+    return whileBusy<PageStore>(`opening ${path}`, clock, () => {
+      return new Promise((resolve) => resolve(new SqlitePages(path, clock, lock)));
+    });
+  };
+  if (path === ":memory:") return await open();
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+  } catch (cause) {
+    throw unavailable(path, cause);
+  }
+  return await withLock(`${path}.lock`, path, open);
 }
 
 /** Pages in SQLite; see {@link openSqlitePages}. */
@@ -59,21 +71,23 @@ export class SqlitePages implements PageStore {
   readonly #db: DatabaseSync;
   readonly #clock: Clock;
   readonly #path: string;
+  readonly #lock: AsyncDisposable | undefined;
   readonly #numbers = new Map<string, number>();
   readonly #insert: StatementSync;
   readonly #select: StatementSync;
 
-  /** @param path The file; `:memory:` for none. */
-  constructor(path: string, clock: Clock) {
+  /**
+   * @param path The file, in a folder that is there; `:memory:` for none.
+   * @param lock Is released when the store is closed.
+   */
+  constructor(path: string, clock: Clock, lock?: AsyncDisposable) {
     this.#path = path;
     this.#clock = clock;
+    this.#lock = lock;
     try {
-      if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true });
       this.#db = new DatabaseSync(path);
     } catch (cause) {
-      throw new MailerError("store_unavailable", `state: cannot open ${path}: ${asError(cause).message}`, {
-        cause,
-      });
+      throw unavailable(path, cause);
     }
     try {
       this.#db.exec(`PRAGMA busy_timeout = 50; PRAGMA page_size = ${PAGE_SIZE}; PRAGMA journal_mode = WAL;`);
@@ -179,9 +193,9 @@ export class SqlitePages implements PageStore {
     return true;
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     if (this.#db.isOpen) this.#db.close();
-    return Promise.resolve();
+    await this.#lock?.[Symbol.asyncDispose]();
   }
 
   #numberOf(run: string): number | undefined {
@@ -225,4 +239,10 @@ export class SqlitePages implements PageStore {
   #busy<T>(what: string, work: () => T): Promise<T> {
     return whileBusy(what, this.#clock, () => new Promise<T>((resolve) => resolve(work())));
   }
+}
+
+function unavailable(path: string, cause: unknown): MailerError {
+  return new MailerError("store_unavailable", `state: cannot open ${path}: ${asError(cause).message}`, {
+    cause,
+  });
 }

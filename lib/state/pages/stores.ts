@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { openFilePages } from "./files.ts";
 import { openKvPages } from "./kv.ts";
 import { MemoryPages } from "./memory.ts";
 import type { PageStore } from "./port.ts";
@@ -21,6 +22,7 @@ export const PAGE_STORES: readonly (readonly [name: string, make: () => Promise<
   }],
   ["kv", () => inFolder((folder) => openKvPages({ path: `${folder}/state.kv` }))],
   ["sqlite", () => inFolder((folder) => openSqlitePages({ path: `${folder}/in/state.sqlite` }))],
+  ["files", () => inFolder((folder) => openFilePages({ path: `${folder}/in/state` }))],
 ];
 
 async function inFolder(open: (folder: string) => Promise<PageStore>): Promise<PageStoreUnderTest> {

@@ -4,6 +4,7 @@
  * @module
  */
 import { MailerError } from "../../errors.ts";
+import { kv, memory, sqlite, type StateBackend } from "../../checkpoint/backend.ts";
 import type { Clock } from "../../clock.ts";
 import type { Sink, Source } from "../../connector.ts";
 import type { Logger } from "../../log.ts";
@@ -38,6 +39,8 @@ export interface BuildOptions {
   readonly loadCode: LoadCode;
   /** Folder that relative paths of the document are relative to. */
   readonly folder: string;
+  /** Folder of state and checkpoints whose place the document does not say. Default `./data`. */
+  readonly dataDir?: string;
   readonly clock?: Clock;
   readonly logger?: Logger;
   /** Stands in for what the document says a source, sink, side output or the dead-letter sink is: for tests. */
@@ -92,6 +95,31 @@ function refOf(operator: OperatorSpec): CodeRef | undefined {
   }
 }
 
+/**
+ * Where a workflow keeps its state and checkpoints.
+ *
+ * @throws {MailerError} `two_folders` where state and checkpoints, which lie together, are given two.
+ */
+export function stateBackend(
+  { env: { state, checkpointing } }: WorkflowSpec,
+  { folder, dataDir = "./data" }: Pick<BuildOptions, "folder" | "dataDir">,
+): StateBackend {
+  const backend = state?.backend ?? "memory",
+    dirs = [state?.dir, checkpointing?.dir].flatMap((dir) => dir ?? []);
+  if (dirs.length === 2 && dirs[0] !== dirs[1]) {
+    throw new MailerError(
+      "two_folders",
+      `state and checkpoints lie together, but env.state.dir is "${dirs[0]}" and env.checkpointing.dir "${
+        dirs[1]
+      }"`,
+      { hint: "leave one of them out" },
+    );
+  }
+  const isOutside = dirs.length === 0 || /^(\/|https?:)/.test(dirs[0]!) || folder === "";
+  const place = dirs.length === 0 ? dataDir : isOutside ? dirs[0]! : `${folder}/${dirs[0]}`;
+  return { memory, kv, sqlite }[backend](place);
+}
+
 class Builder {
   readonly #spec: WorkflowSpec;
   readonly #options: BuildOptions;
@@ -116,6 +144,7 @@ class Builder {
     if (settings.bufferBytes !== undefined) env.withBufferBytes(settings.bufferBytes);
     if (clock !== undefined) env.withClock(clock);
     if (logger !== undefined) env.withLogger(logger);
+    this.#durability(env);
     if (dlq !== undefined) {
       env.withDeadLetters(replace?.sink?.("dlq") ?? connectors.sink(dlq, { folder }), { id: dlq.id });
     }
@@ -127,6 +156,15 @@ class Builder {
       this.#output(output).toSink(replace!.sink!(id)!, { id });
     }
     return env;
+  }
+
+  #durability(env: Env): void {
+    const { checkpointing, restart } = this.#spec.env;
+    if (restart !== undefined) env.withRestart(restart);
+    if (checkpointing === undefined) return;
+    const { interval, retainCompleted } = checkpointing;
+    env.withCheckpointing(interval, { retain: retainCompleted })
+      .withStateBackend(stateBackend(this.#spec, this.#options));
   }
 
   #source(spec: SourceSpec): Values {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { formatDuration } from "../../duration.ts";
 import { MailerError } from "../../errors.ts";
 import { aggregateFold } from "../../operators/fold.ts";
 import { FilterOperator } from "../../operators/filter.ts";
@@ -213,8 +214,15 @@ function triggered(
   return trigger === undefined ? windowed : windowed.trigger(trigger);
 }
 
+const HOUR = 3_600_000;
+
+/** A length as text that windows read and people do. Never with a `d` for a fixed one: that is a day of the calendar. */
 function lengthOf(length: WindowLength): string {
-  if (length.kind === "fixed") return `${length.ms}ms`;
+  if (length.kind === "fixed") {
+    const { ms } = length;
+    if (ms % HOUR === 0) return `${ms / HOUR}h`;
+    return ms < 24 * HOUR ? formatDuration(ms) : `${ms}ms`;
+  }
   return `${length.count}${{ day: "d", week: "w", month: "mo" }[length.unit]}`;
 }
 

@@ -80,7 +80,11 @@ export const WATERMARK: Field<blocks.WatermarkBlock> = {
       summary: "A split that gave nothing for so long holds no window open; never idle without it",
       example: "30s",
     },
-    interval: { type: types.duration(1), summary: "How often watermarks are sent", default: "200ms" },
+    interval: {
+      type: types.duration(1),
+      summary: "Without effect: a watermark travels with every record",
+      default: "200ms",
+    },
   }),
   summary: "How event time goes on",
 };

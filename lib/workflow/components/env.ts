@@ -15,7 +15,7 @@ const CHECKPOINTING: Field<blocks.CheckpointingBlock> = {
       required: true,
       example: "30s",
     },
-    dir: { type: types.text(), summary: "Folder; under --data-dir unless given" },
+    dir: { type: types.text(), summary: "Folder of state and checkpoints; --data-dir unless given" },
     retainCompleted: {
       type: types.int({ min: 1 }),
       summary: "Completed checkpoints that are kept",
@@ -23,7 +23,6 @@ const CHECKPOINTING: Field<blocks.CheckpointingBlock> = {
     },
   }),
   summary: "Periodic checkpoints; none without the block",
-  carried: false,
 };
 
 /** `env`. */
@@ -44,12 +43,12 @@ export const ENV: Field<blocks.EnvBlock> = {
     state: {
       type: types.block<blocks.StateBlock>({
         backend: {
-          type: types.oneOfWith(["memory", "kv", "sqlite"], { same: { pebble: "kv" }, carried: ["memory"] }),
+          type: types.oneOfWith(["memory", "kv", "sqlite"], { same: { pebble: "kv" } }),
           summary: "Where keyed state is; pebble means kv",
           required: true,
           example: "memory",
         },
-        dir: { type: types.text(), summary: "Folder of kv and sqlite; under --data-dir unless given" },
+        dir: { type: types.text(), summary: "Folder of state and checkpoints; --data-dir unless given" },
       }),
       summary: "Where keyed state is; in memory without the block",
     },
