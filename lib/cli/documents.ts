@@ -17,6 +17,7 @@ import {
   problemJson,
   problemText,
 } from "../workflow/mod.ts";
+import type { Flags } from "./command.ts";
 import type { Host, Output } from "./host.ts";
 import { refusalOf } from "./permission.ts";
 
@@ -37,6 +38,11 @@ export interface WorkflowFile extends ParsedWorkflow {
   readonly folder: string;
   /** Hides the document's secrets in a text. */
   readonly mask: (text: string) => string;
+}
+
+/** Folder of state and checkpoints: `--data-dir`, by default `data`, from where the user stands. */
+export function dataDirOf({ dataDir = "data" }: Flags, host: Host): string {
+  return resolve(host.cwd, dataDir);
 }
 
 /** Settings of {@link readWorkflow}. */

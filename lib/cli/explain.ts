@@ -5,7 +5,7 @@
  */
 import { buildWorkflow } from "../workflow/build/mod.ts";
 import type { Command } from "./command.ts";
-import { printProblems, readWorkflow } from "./documents.ts";
+import { dataDirOf, printProblems, readWorkflow } from "./documents.ts";
 import { errorText } from "./error_text.ts";
 import { EXIT, exitCodeOf } from "./exit_code.ts";
 
@@ -26,6 +26,7 @@ export const explain: Command = async ({ args, flags }, host) => {
       connectors: await host.connectors(),
       loadCode: host.loadCode,
       folder,
+      dataDir: dataDirOf(flags, host),
     });
     host.stdout.write(
       flags.json === true ? `${maskedJson(env.describe(), mask)}\n` : `${mask(env.explain())}\n`,

@@ -9,7 +9,7 @@ import { nearest } from "../../expr/mod.ts";
 import { stateBackend } from "../../workflow/build/mod.ts";
 import type { WorkflowSpec } from "../../workflow/mod.ts";
 import type { Flags } from "../command.ts";
-import { printProblems, readWorkflow } from "../documents.ts";
+import { dataDirOf, printProblems, readWorkflow } from "../documents.ts";
 import { errorText } from "../error_text.ts";
 import { EXIT, type ExitCode, exitCodeOf } from "../exit_code.ts";
 import type { Host } from "../host.ts";
@@ -43,8 +43,7 @@ export async function withCheckpoints(
     return EXIT.usage;
   }
   try {
-    const { dataDir } = flags;
-    const backend = stateBackend(spec, { folder, ...(dataDir === undefined ? {} : { dataDir }) });
+    const backend = stateBackend(spec, { folder, dataDir: dataDirOf(flags, host) });
     await using checkpoints = await openCheckpoints(backend, spec.name, host.clock);
     return await work({
       spec,

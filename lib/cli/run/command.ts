@@ -13,7 +13,7 @@ import { buildWorkflow } from "../../workflow/build/mod.ts";
 import type { Connectors } from "../../workflow/registry.ts";
 import { maskOf, type WorkflowSpec } from "../../workflow/mod.ts";
 import type { Command, Flags } from "../command.ts";
-import { printProblems, readWorkflows, type WorkflowFile } from "../documents.ts";
+import { dataDirOf, printProblems, readWorkflows, type WorkflowFile } from "../documents.ts";
 import { errorText } from "../error_text.ts";
 import { EXIT, type ExitCode, exitCodeOf } from "../exit_code.ts";
 import type { Host } from "../host.ts";
@@ -85,7 +85,7 @@ class Runner {
   }
 
   async #build(): Promise<Pipeline[]> {
-    const { clock, loadCode } = this.#host, { bufferSize, dataDir, logLevel = "warn", json } = this.#flags;
+    const { clock, loadCode } = this.#host, { bufferSize, logLevel = "warn", json } = this.#flags;
     const built: Pipeline[] = [];
     for (const { spec: parsed, folder } of this.#documents) {
       const spec = parsed!;
@@ -103,7 +103,7 @@ class Runner {
         folder,
         clock,
         logger,
-        ...(dataDir === undefined ? {} : { dataDir }),
+        dataDir: dataDirOf(this.#flags, this.#host),
       });
       if (bufferSize !== undefined) env.withBufferSize(bufferSize);
       built.push({ spec, env });
