@@ -33,13 +33,13 @@ export class EndQueue {
   #lastStart = NaN;
   #last: Waiting[] = [];
 
+  /** @param lateness How long after its end a closed session waits. */
+  constructor(private readonly lateness: number) {}
+
   /** A time before which nothing is due; Infinity when nothing waits. */
   get earliest(): number {
     return Math.min(this.#near.earliest, this.#starts.earliest);
   }
-
-  /** @param lateness How long after its end a closed session waits. */
-  constructor(private readonly lateness: number) {}
 
   /** Adds a session. Its time is not to be changed while it waits. */
   push(waiting: Waiting): void {

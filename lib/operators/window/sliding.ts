@@ -389,6 +389,17 @@ export class SlidingWindowOperator extends WindowOperator {
     const limit = this.watermark - this.settings.allowedLateness;
     let oldest = windows.nextWindow(closed); // first window that may still want its panes
     if (Number.isFinite(limit)) oldest = Math.min(oldest, windows.firstWindow(windows.paneStart(limit)));
+    this.#drop(oldest);
+  }
+
+  /** No record comes any more. */
+  protected override complete(): void {
+    super.complete();
+    this.#drop(Infinity);
+  }
+
+  /** Drops the panes that start before `oldest`. */
+  #drop(oldest: number): void {
     for (const [start, pane] of this.#panes) {
       if (start >= oldest) continue;
       this.#panes.delete(start);
