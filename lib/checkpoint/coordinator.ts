@@ -4,15 +4,16 @@
  * K1 One is under way at a time: barrier, what the parts hold, keyed state durable, manifest `prepared`, commits, manifest
  *    `completed`, old ones removed. Nothing is committed before the manifest is durable.
  * K2 Where no sink commits, a manifest is `completed` at once.
- * K3 A checkpoint that fails before its manifest is durable leaves the run alone, until too many have failed in a row. A commit that
- *    fails ends the run: the next one commits again.
+ * K3 A checkpoint that fails before its manifest is durable leaves the run alone, until too many have failed in a row; one that
+ *    only takes too long does not count. A commit that fails ends the run: the next one commits again. So does a page of keyed state
+ *    that cannot be written.
  * K4 When everything has been worked through there is one more checkpoint, which covers all of it.
  *
  * @module
  */
 import type { Alarm, Clock } from "../clock.ts";
 import type { Committable } from "../connector.ts";
-import { asError, MailerError } from "../errors.ts";
+import { asError, codeOf, MailerError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type {
   OperatorSnapshot,
@@ -34,7 +35,7 @@ export interface CheckpointSettings {
   readonly retain: number;
   /** Failed ones in a row that a run survives. */
   readonly tolerated: number;
-  /** How long one may take until it is durable, ms. */
+  /** How long its barrier may be on the way, ms; Infinity: as long as it takes. */
   readonly timeout: number;
 }
 
@@ -55,8 +56,8 @@ export interface CoordinatorOptions {
   readonly stores: ReadonlyMap<string, StateStore>;
   /** Manifests there are, the newest checkpoint first. */
   readonly retained: readonly Manifest[];
-  /** The highest number any has. */
-  readonly lastNumber: number;
+  /** Called once, before the first checkpoint: see {@link Recovered.settle}. */
+  readonly settle: () => Promise<void>;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Where to count. */
@@ -120,43 +121,59 @@ export class Coordinator {
   readonly #finalSections = new Map<string, Promise<Section>>();
   /** Sinks whose last committable has been committed. */
   readonly #finallyCommitted = new Set<string>();
-  #number: number;
   #alarm: Alarm | undefined;
   #queue: Promise<void> = Promise.resolve();
   #isFinishing = false;
   #isOver = false;
-  readonly #ended = Promise.withResolvers<void>();
+  /** Gives up the wait of the checkpoint under way. */
+  #giveUp: (() => void) | undefined;
 
   constructor(options: CoordinatorOptions) {
     this.#options = options;
     this.stats = options.stats;
     this.#retained = options.retained.filter(({ savepoint }) => savepoint === undefined).toReversed();
-    this.#number = options.lastNumber;
   }
 
   /** Begins to take checkpoints. */
   start(): void {
-    this.#schedule(this.#options.settings.interval);
+    this.#next(() => this.#options.settle()).then(
+      () => this.#schedule(this.#options.settings.interval),
+      (error) => this.#options.fail(error),
+    );
   }
 
   /** Takes no more checkpoints. One that is under way is given up. */
   stop(): void {
     this.#isOver = true;
     this.#alarm?.cancel();
-    this.#ended.resolve();
+    this.#giveUp?.();
+  }
+
+  /** Resolves when nothing of it is under way any more. */
+  async idle(): Promise<void> {
+    await this.#queue;
   }
 
   /** Takes a savepoint, behind the checkpoint under way. */
   async savepoint(name: string): Promise<Manifest> {
-    return await this.#next(() => this.#take(name));
+    try {
+      return await this.#next(() => this.#take(name));
+    } catch (error) {
+      if (error instanceof CommitFailed) this.#options.fail(error.cause);
+      throw error instanceof CommitFailed ? error.cause : error;
+    }
   }
 
   /** The run has worked everything through: takes the checkpoint that says so, and a savepoint if one is wanted. */
   async finish(savepoint?: string): Promise<void> {
     this.#isFinishing = true; // one that is under way schedules no other
     this.#alarm?.cancel();
-    if (savepoint !== undefined) await this.#next(() => this.#take(savepoint));
-    await this.#next(() => this.#take(undefined));
+    try {
+      if (savepoint !== undefined) await this.#next(() => this.#take(savepoint));
+      await this.#next(() => this.#take(undefined));
+    } catch (error) {
+      throw error instanceof CommitFailed ? error.cause : error;
+    }
     this.stop();
   }
 
@@ -175,7 +192,8 @@ export class Coordinator {
       if (error instanceof CommitFailed) return fail(error.cause);
       this.stats.failed++;
       logger.log("warn", "checkpoint failed", { error: asError(error).message });
-      if (++this.stats.failedInARow > settings.tolerated) {
+      const isSlow = codeOf(error) === "checkpoint_timeout"; // what is slow is not broken
+      if (!isSlow && ++this.stats.failedInARow > settings.tolerated) {
         return fail(
           new MailerError(
             "checkpoints_failed",
@@ -195,16 +213,13 @@ export class Coordinator {
   async #next<R>(work: () => Promise<R>): Promise<R> {
     const result = this.#queue.then(work);
     this.#queue = result.then(() => {}, () => {}); // whoever asked for it has its error
-    try {
-      return await result;
-    } catch (error) {
-      throw error instanceof CommitFailed && this.#isOver ? error.cause : error;
-    }
+    return await result;
   }
 
   async #take(savepoint: string | undefined): Promise<Manifest> {
     const { run, clock, manifests, settings } = this.#options;
-    const number = ++this.#number, takenAt = clock.now(), started = clock.monotonic();
+    this.#throwIfOver();
+    const number = run.snapshots.nextNumber(), takenAt = clock.now(), started = clock.monotonic();
     const whole = run.snapshots.begin(number);
     for (const source of run.sources) source.barrier(number);
     await this.#step("barrier", number);
@@ -224,6 +239,7 @@ export class Coordinator {
         version: 1,
         pipeline: this.#options.pipeline,
         number,
+        highest: run.snapshots.highest,
         savepoint,
         status: committing.length > 0 ? "prepared" : "completed",
         takenAt,
@@ -234,7 +250,8 @@ export class Coordinator {
         committables,
       };
       try {
-        await manifests.write(manifest);
+        this.#throwIfOver(); // another run may be recovering
+        await manifests.write(manifest, savepoint === undefined ? "replace" : "new");
       } catch (error) {
         await this.#release(operators);
         throw error;
@@ -250,23 +267,32 @@ export class Coordinator {
     }
   }
 
+  #throwIfOver(): void {
+    if (this.#isOver) {
+      throw new MailerError("checkpoint_aborted", "a checkpoint was given up: the run is over");
+    }
+  }
+
   async #within<R>(timeout: number, pending: Promise<R>, number: number): Promise<R> {
-    const { clock } = this.#options, late = Promise.withResolvers<never>();
-    const alarm = clock.schedule(timeout, () => {
-      late.reject(
+    const result = Promise.withResolvers<R>();
+    pending.then(result.resolve, result.reject);
+    const alarm = timeout === Infinity ? undefined : this.#options.clock.schedule(timeout, () => {
+      result.reject(
         new MailerError("checkpoint_timeout", `checkpoint ${number} was not there after ${timeout} ms`, {
           hint: "an operator or sink takes long, or a full edge holds the barrier up",
         }),
       );
     });
-    const given = this.#ended.promise.then((): never => {
-      throw new MailerError("checkpoint_aborted", `checkpoint ${number} was given up: the run is over`);
-    });
-    given.catch(() => {}); // observed by the race, where it is still on
+    this.#giveUp = () => {
+      result.reject(
+        new MailerError("checkpoint_aborted", `checkpoint ${number} was given up: the run is over`),
+      );
+    };
     try {
-      return await Promise.race([pending, late.promise, given]);
+      return await result.promise;
     } finally {
-      alarm.cancel();
+      this.#giveUp = undefined;
+      alarm?.cancel();
     }
   }
 
@@ -283,15 +309,20 @@ export class Coordinator {
       finished &&= run.snapshots.isFinal(task, part) && part.source?.complete !== false;
       for (const [id, instances] of byId(part.operators ?? [])) {
         const store = stores.get(id), snapshots = instances.map(({ own }) => own);
-        const section = store === undefined
-          ? undefined
-          : this.#section(id, store, instances, run.snapshots.isFinal(task, part), over);
         waiting.push((async () => {
-          setOwn(operators, id, { snapshots, section: await section });
+          const isFinal = run.snapshots.isFinal(task, part);
+          const section = store === undefined
+            ? undefined
+            : await this.#section(id, store, instances, isFinal, over);
+          setOwn(operators, id, { snapshots, section });
         })());
       }
     }
-    await Promise.all(waiting);
+    const failed = (await Promise.allSettled(waiting)).find(({ status }) => status === "rejected");
+    if (failed?.status === "rejected") {
+      await this.#release(operators);
+      throw failed.reason;
+    }
     return { operators, finished };
   }
 

@@ -22,7 +22,13 @@ import {
   noCheckpoints,
 } from "./coordinator.ts";
 import { checkSavepointName, type Manifest, ManifestStore } from "./manifest.ts";
-import { isDamage, recover, type Recovered } from "./recovery.ts";
+import {
+  confirmCommitted,
+  reasonToPassOver,
+  recover,
+  type Recovered,
+  type RecoveryOptions,
+} from "./recovery.ts";
 import { RestartPolicy, type RestartSettings } from "./restart.ts";
 
 /** Settings of checkpoints. */
@@ -62,7 +68,7 @@ export class Execution {
   readonly #started = Promise.withResolvers<void>();
   readonly #halt = new AbortController();
   readonly #policy: RestartPolicy | undefined;
-  readonly #passedOver = new Set<number>();
+  readonly #passedOver = new Map<number, "damaged" | "lost">();
   readonly #stats: CheckpointStats = noCheckpoints();
   #stores: ReadonlyMap<string, StateStore> = new Map();
   #run: Run | undefined;
@@ -125,6 +131,10 @@ export class Execution {
       this.#needsDurable();
       checkSavepointName(savepoint);
       if (this.#ended !== undefined || this.#hasDrained) throw this.#tooLate(savepoint);
+      if (this.#lastSavepoint !== undefined && this.#lastSavepoint !== savepoint) {
+        const text = `savepoint "${savepoint}" is not taken: "${this.#lastSavepoint}" is the one that is`;
+        throw new MailerError("stopping", text, { hint: "one savepoint is taken at a stop" });
+      }
       this.#lastSavepoint = savepoint;
     }
     this.#isStopped = true;
@@ -201,8 +211,9 @@ export class Execution {
 
   #waitAfter(error: unknown, healthyMs: number): number | undefined {
     if (this.#halt.signal.aborted) return undefined;
-    if (isDamage(error) && this.from !== undefined && !this.#passedOver.has(this.from.number)) {
-      this.#passedOver.add(this.from.number); // another checkpoint may be whole
+    const reason = reasonToPassOver(error);
+    if (reason !== undefined && this.from !== undefined && !this.#passedOver.has(this.from.number)) {
+      this.#passedOver.set(this.from.number, reason); // another checkpoint may be better
       return 0;
     }
     const spread = Math.imul(this.restarts + 1, 2654435761) + Math.imul(this.startedAt | 0, 40503);
@@ -212,7 +223,11 @@ export class Execution {
   async #once(made: Run | undefined): Promise<void> {
     const { durable } = this.#options;
     const recovered = durable === undefined ? undefined : await this.#recover(durable);
-    if (this.#isStopped) return await this.#close(recovered);
+    if (this.#isStopped) {
+      await this.#close(recovered);
+      if (this.#lastSavepoint !== undefined) throw this.#tooLate(this.#lastSavepoint);
+      return;
+    }
     this.#halt.signal.throwIfAborted();
     const run = made ?? this.#begin(recovered);
     try {
@@ -220,6 +235,7 @@ export class Execution {
       await run.done;
     } finally {
       this.#coordinator?.stop();
+      await this.#coordinator?.idle(); // nothing of this run comes up during the next one
       await this.#close(recovered);
     }
   }
@@ -229,22 +245,9 @@ export class Execution {
   }
 
   async #recover(durable: DurableSettings): Promise<Recovered> {
-    const { name, plan, run: { clock, logger, maxKeyGroups } } = this.#options;
+    const { name, run: { clock, logger } } = this.#options;
     const pages = this.#pages ??= await durable.backend.open(name, clock);
-    const manifests = new ManifestStore(pages);
-    const recovered = await recover({
-      plan,
-      pages,
-      manifests,
-      maxKeyGroups,
-      savepoint: this.#firstSavepoint,
-      passedOver: this.#passedOver,
-      allowUnmatched: durable.allowUnmatched,
-      clock,
-      logger,
-      signal: this.#halt.signal,
-    });
-    this.#firstSavepoint = undefined; // a restart goes on from what has come since
+    const recovered = await recover(this.#recovery(durable, pages));
     this.from = recovered.from;
     if (recovered.from !== undefined) {
       const { number, savepoint, finished } = recovered.from;
@@ -255,14 +258,33 @@ export class Execution {
     return recovered;
   }
 
+  #recovery(durable: DurableSettings, pages: PageStore): RecoveryOptions {
+    const { plan, run: { clock, logger, maxKeyGroups } } = this.#options;
+    return {
+      plan,
+      pages,
+      manifests: new ManifestStore(pages),
+      maxKeyGroups,
+      savepoint: this.#firstSavepoint,
+      passedOver: this.#passedOver,
+      allowUnmatched: durable.allowUnmatched,
+      clock,
+      logger,
+      signal: this.#halt.signal,
+    };
+  }
+
   #begin(recovered: Recovered | undefined): Run {
     const { name, plan, run: options, durable } = this.#options;
     if (durable === undefined || recovered === undefined) return this.#run = new Run(plan, options);
-    const { stores, restored } = recovered;
+    const { stores, restored, from, lastNumber } = recovered;
     this.#stores = stores;
     const run: Run = new Run(plan, {
       ...options,
-      checkpoints: { store: (operator) => stores.get(operator)!, restored },
+      checkpoints: { store: (operator) => stores.get(operator)!, restored, highest: lastNumber },
+      ...(from === undefined
+        ? {}
+        : { onRestored: () => confirmCommitted(from, this.#recovery(durable, this.#pages!)) }),
       onRunning: () => this.#coordinator?.start(),
       onDrained: () => {
         this.#hasDrained = true;
@@ -277,7 +299,10 @@ export class Execution {
       stores,
       retained: recovered.retained,
       stats: this.#stats,
-      lastNumber: recovered.lastNumber,
+      settle: async () => {
+        await recovered.settle();
+        this.#firstSavepoint = undefined; // a restart goes on from what has come since
+      },
       clock: options.clock,
       logger: options.logger,
       fail: (error) => run.abort(asError(error)),

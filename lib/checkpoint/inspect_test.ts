@@ -10,6 +10,7 @@ import { documentOf, type Manifest, ManifestStore } from "./manifest.ts";
 function manifestOf(number: number, section: Section, more: Partial<Manifest> = {}): Manifest {
   return {
     version: 1,
+    highest: 0,
     pipeline: "p",
     number,
     savepoint: undefined,

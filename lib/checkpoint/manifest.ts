@@ -4,15 +4,17 @@
  * M1 `prepared` says: everything it names is durable, and its sinks may or may not have committed. `completed`: they have.
  * M2 Manifests are found by their number; the newest good one is where a run goes on. A savepoint has a name and stays until it is
  *    deleted.
- * M3 A damaged manifest is never taken for one that is not there.
+ * M3 A large manifest lies in a run of pages, and its document names that: it changes at once all the same.
+ * M4 A damaged manifest is never taken for one that is not there.
  *
  * @module
  */
+import { Buffer } from "node:buffer";
 import type { Committable } from "../connector.ts";
 import { asError, MailerError } from "../errors.ts";
 import type { SourceSnapshot } from "../runtime/snapshots.ts";
 import { openDocument, sealDocument, type Section } from "../state/log/mod.ts";
-import type { PageStore } from "../state/pages/port.ts";
+import { LARGEST_PAGE, type PageStore } from "../state/pages/port.ts";
 
 /** What is known of an operator. */
 export interface OperatorState {
@@ -27,6 +29,8 @@ export interface Manifest {
   readonly version: 1;
   readonly pipeline: string;
   readonly number: number;
+  /** The highest number that anything was prepared under; later checkpoints have higher ones. */
+  readonly highest: number;
   /** Name of a savepoint; undefined for a checkpoint. */
   readonly savepoint: string | undefined;
   readonly status: "prepared" | "completed";
@@ -54,7 +58,11 @@ export interface FoundManifest {
 
 const CHECKPOINTS = "checkpoint/";
 const SAVEPOINTS = "savepoint/";
+/** Begins the names of the runs that large manifests lie in. */
+const RUNS = "manifest:";
 const DIGITS = 15;
+/** Larger ones lie in pages, bytes: a commit has to hold two. */
+const LARGEST_INLINE = 250_000;
 
 /** Name of the document of a manifest. */
 export function documentOf({ number, savepoint }: Pick<Manifest, "number" | "savepoint">): string {
@@ -82,36 +90,84 @@ export class ManifestStore {
     const [savepoints, checkpoints] = await Promise.all(
       [SAVEPOINTS, CHECKPOINTS].map((prefix) => this.pages.list("documents", prefix)),
     );
-    return [...savepoints!, ...checkpoints!.toReversed()].map(({ name, bytes }) => found(name, bytes));
+    const all = [...savepoints!, ...checkpoints!.toReversed()];
+    return await Promise.all(all.map(({ name, bytes }) => this.#found(name, bytes)));
   }
 
-  /** A manifest becomes what a run may go on from. */
-  async write(manifest: Manifest): Promise<void> {
-    await this.pages.commit([{ name: documentOf(manifest), bytes: sealDocument(manifest) }]);
+  /**
+   * A manifest becomes what a run may go on from. One of the same number or name is replaced.
+   *
+   * @param use `new`: there must not be one of the name yet.
+   * @throws {MailerError} `savepoint_exists`
+   */
+  async write(manifest: Manifest, use: "new" | "replace" = "replace"): Promise<void> {
+    const name = documentOf(manifest), sealed = sealDocument(manifest), run = runOf(manifest);
+    const isLarge = sealed.length > LARGEST_INLINE;
+    if (isLarge) await this.pages.write(run, 0, pagesOf(sealed));
+    const bytes = isLarge ? sealDocument({ run, length: sealed.length }) : sealed;
+    const change = { name, bytes, ...(use === "new" ? { expected: null } : {}) };
+    if (await this.pages.commit([change])) return;
+    throw new MailerError("savepoint_exists", `there is a savepoint "${manifest.savepoint}" already`, {
+      hint: "take another name, or delete that one first",
+    });
   }
 
+  /** @param documents Names of those that are to go. */
   async remove(documents: readonly string[]): Promise<void> {
+    if (documents.length === 0) return;
     await this.pages.commit(documents.map((name) => ({ name, bytes: undefined })));
+    await this.#sweep();
+  }
+
+  /** Deletes the pages of manifests that are not there any more. */
+  async #sweep(): Promise<void> {
+    const runs = await this.pages.list("runs", RUNS);
+    if (runs.length === 0) return;
+    const named = new Set((await this.list()).flatMap(({ document }) => [`${RUNS}${document}/`]));
+    const stray = runs.filter(({ name }) => ![...named].some((prefix) => name.startsWith(prefix)));
+    if (stray.length > 0) await this.pages.deleteRuns(stray.map(({ name }) => name));
+  }
+
+  async #found(document: string, bytes: Uint8Array): Promise<FoundManifest> {
+    const isSavepoint = document.startsWith(SAVEPOINTS);
+    const name = document.slice((isSavepoint ? SAVEPOINTS : CHECKPOINTS).length);
+    const savepoint = isSavepoint ? name : undefined;
+    try {
+      const manifest = await this.#open(document, bytes);
+      if (manifest.version !== 1) {
+        throw new MailerError("document_format", `"${document}" has version ${manifest.version}, not 1`);
+      }
+      return { document, number: manifest.number, savepoint, manifest };
+    } catch (thrown) {
+      const error = asError(thrown);
+      const code = error instanceof MailerError ? error.code : "document_corrupt";
+      const number = isSavepoint ? undefined : Number(name);
+      return {
+        document,
+        number,
+        savepoint,
+        manifest: new MailerError(code, error.message, { cause: thrown }),
+      };
+    }
+  }
+
+  async #open(document: string, bytes: Uint8Array): Promise<Manifest> {
+    const opened = openDocument(document, bytes) as Manifest | {
+      readonly run: string;
+      readonly length: number;
+    };
+    if (!("run" in opened)) return opened;
+    const { run, length } = opened, count = Math.ceil(length / LARGEST_PAGE);
+    const pages = await this.pages.read(Array.from({ length: count }, (_, page) => ({ run, page })));
+    return openDocument(document, Buffer.concat(pages)) as Manifest;
   }
 }
 
-function found(document: string, bytes: Uint8Array): FoundManifest {
-  const isSavepoint = document.startsWith(SAVEPOINTS);
-  const name = document.slice((isSavepoint ? SAVEPOINTS : CHECKPOINTS).length);
-  const place = {
-    document,
-    number: isSavepoint ? undefined : Number(name),
-    savepoint: isSavepoint ? name : undefined,
-  };
-  try {
-    const manifest = openDocument(document, bytes) as Manifest;
-    if (manifest.version !== 1) {
-      throw new MailerError("document_format", `"${document}" has version ${manifest.version}, not 1`);
-    }
-    return { ...place, number: manifest.number, manifest };
-  } catch (thrown) {
-    const error = asError(thrown);
-    const code = error instanceof MailerError ? error.code : "document_corrupt";
-    return { ...place, manifest: new MailerError(code, error.message, { cause: thrown }) };
-  }
+function runOf({ number, savepoint, status }: Manifest): string {
+  return `${RUNS}${documentOf({ number, savepoint })}/${number}-${status}`;
+}
+
+function pagesOf(bytes: Uint8Array): Uint8Array[] {
+  const count = Math.ceil(bytes.length / LARGEST_PAGE);
+  return Array.from({ length: count }, (_, i) => bytes.subarray(i * LARGEST_PAGE, (i + 1) * LARGEST_PAGE));
 }

@@ -3,8 +3,10 @@
  *
  * R1 Only a store without any manifest is a first run. One whose manifests are all damaged is an error.
  * R2 A damaged manifest, or one whose pages are damaged or gone, is passed over for the one before, and it is said.
+ *    Savepoints count by their numbers like checkpoints.
  * R3 A manifest that is `prepared` is good if what its sinks prepared is committed, now or before. Where all of it is lost, the one
  *    before counts; where some is committed and some is lost, there is no consistent place to go on from, and it is an error.
+ *    That is looked at when all keyed state has been read, so nothing is committed for a checkpoint that cannot be used.
  * R4 State of an operator or source that the pipeline does not have is an error, unless it is allowed.
  *
  * @module
@@ -27,8 +29,8 @@ export interface RecoveryOptions {
   readonly maxKeyGroups: number;
   /** Name of the savepoint to go on from; undefined: the newest checkpoint. */
   readonly savepoint: string | undefined;
-  /** Numbers of checkpoints that have turned out to be damaged when their state was read. */
-  readonly passedOver: ReadonlySet<number>;
+  /** Numbers of checkpoints that have turned out to be of no use when the run was restored, and why. */
+  readonly passedOver: ReadonlyMap<number, "damaged" | "lost">;
   /** Whether state that nobody asks for any more may be left behind. */
   readonly allowUnmatched: boolean;
   readonly clock: Clock;
@@ -46,57 +48,67 @@ export interface Recovered {
   readonly lastNumber: number;
   /** Keyed state by operator: of every keyed operator of the plan. */
   readonly stores: ReadonlyMap<string, StateStore>;
+  /** To be called once the run is under way: what belongs to another past is removed, a savepoint is the newest checkpoint. */
+  settle(): Promise<void>;
 }
 
 /** Codes of errors that say a manifest cannot be used and an older one may. */
 const DAMAGE = ["page_missing", "page_corrupt", "document_corrupt"];
 
-/** Whether an error says that a checkpoint is damaged, so that an older one may be better. */
-export function isDamage(error: unknown): boolean {
-  return DAMAGE.includes(codeOf(error));
+/** Why a checkpoint is passed over: it is damaged, or what its sinks prepared is lost. Undefined: the error is about something else. */
+export function reasonToPassOver(error: unknown): "damaged" | "lost" | undefined {
+  if (codeOf(error) === "checkpoint_lost") return "lost";
+  return DAMAGE.includes(codeOf(error)) ? "damaged" : undefined;
 }
 
-/** Finds where to go on, and opens the keyed state there. */
+/**
+ * Finds where to go on, and opens the keyed state there. Nothing is changed that another recovery would need: that is done when
+ * the run is under way, by {@link Recovered.settle}.
+ */
 export async function recover(options: RecoveryOptions): Promise<Recovered> {
-  const { manifests, savepoint, logger } = options;
+  const { manifests, savepoint, logger, passedOver } = options;
   const found = await manifests.list();
-  const lastNumber = Math.max(0, ...found.map(({ number }) => number ?? 0));
   const candidates = candidatesOf(found, savepoint);
-  if (candidates.length === 0) return await openAt(undefined, found, lastNumber, options);
   let damage: MailerError | undefined;
   for (const { document, number, manifest } of candidates) {
-    if (number !== undefined && options.passedOver.has(number)) continue;
+    if (number !== undefined && passedOver.has(number)) {
+      if (passedOver.get(number) === "damaged") damage ??= damaged(document);
+      continue;
+    }
     if (manifest instanceof MailerError) {
       damage ??= manifest;
       logger.log("warn", "checkpoint passed over", { checkpoint: document, error: manifest.message });
       continue;
     }
+    checkMatch(manifest, options);
     try {
-      checkMatch(manifest, options);
-      if (!await isCommitted(manifest, options)) {
-        logger.log("warn", "checkpoint passed over: it was not committed", { checkpoint: document });
-        continue;
-      }
-      return await openAt(manifest, found, lastNumber, options);
+      return await openAt(manifest, found, options);
     } catch (error) {
-      if (!isDamage(error)) throw error;
+      if (reasonToPassOver(error) === undefined) throw error;
       damage ??= error as MailerError;
       logger.log("warn", "checkpoint passed over", { checkpoint: document, error: asError(error).message });
     }
   }
-  if (damage === undefined && options.passedOver.size === 0) {
-    return await openAt(undefined, found, lastNumber, options);
-  }
+  if (damage === undefined && savepoint === undefined) return await openAt(undefined, found, options);
   throw new MailerError(
     "no_good_checkpoint",
     `none of ${candidates.length} checkpoints can be used` +
-      (damage === undefined ? "" : `, the newest because: ${damage.message}`),
+      (damage === undefined ? ": they were not committed" : `, the newest because: ${damage.message}`),
     { cause: damage, hint: "restore the state from a backup, or remove it to start over" },
   );
 }
 
+function damaged(document: string): MailerError {
+  return new MailerError("page_corrupt", `pages of "${document}" are damaged or gone`);
+}
+
+/** Newest first. A savepoint counts like a checkpoint: its sinks have committed as well. */
 function candidatesOf(found: readonly FoundManifest[], savepoint: string | undefined): FoundManifest[] {
-  if (savepoint === undefined) return found.filter((one) => one.savepoint === undefined);
+  if (savepoint === undefined) {
+    return found.toSorted((a, b) =>
+      (b.number ?? -1) - (a.number ?? -1) || (a.savepoint === undefined ? -1 : 1)
+    );
+  }
   const named = found.filter((one) => one.savepoint === savepoint);
   if (named.length > 0) return named;
   const names = found.flatMap((one) => one.savepoint === undefined ? [] : [`"${one.savepoint}"`]);
@@ -132,10 +144,14 @@ function checkMatch(
   );
 }
 
-/** R3. */
-async function isCommitted(manifest: Manifest, options: RecoveryOptions): Promise<boolean> {
+/**
+ * R3: sees to it that what the sinks of a checkpoint prepared is committed.
+ *
+ * @throws {MailerError} `checkpoint_lost` where all of it is lost, `half_committed` where some is.
+ */
+export async function confirmCommitted(manifest: Manifest, options: RecoveryOptions): Promise<void> {
   const { plan, manifests, clock, logger, signal } = options;
-  if (manifest.status === "completed") return true;
+  if (manifest.status === "completed") return;
   const committed: string[] = [], lost: string[] = [];
   for (const node of plan.nodes) {
     if (node.kind !== "sink" || !Object.hasOwn(manifest.committables, node.id)) continue;
@@ -143,12 +159,11 @@ async function isCommitted(manifest: Manifest, options: RecoveryOptions): Promis
     const outcome = await recoverSink(id, sink, manifest, { id, clock, logger, signal });
     (outcome === "committed" ? committed : lost).push(id);
   }
-  if (lost.length === 0) {
-    await manifests.write({ ...manifest, status: "completed" });
-    return true;
-  }
-  if (committed.length === 0) return false;
+  if (lost.length === 0) return await manifests.write({ ...manifest, status: "completed" });
   const names = (ids: readonly string[]): string => ids.map((id) => `"${id}"`).join(", ");
+  if (committed.length === 0) {
+    throw new MailerError("checkpoint_lost", `checkpoint ${manifest.number} was lost by ${names(lost)}`);
+  }
   throw new MailerError(
     "half_committed",
     `checkpoint ${manifest.number} was committed by ${names(committed)} and lost by ${names(lost)}`,
@@ -172,48 +187,73 @@ async function recoverSink(
 async function openAt(
   from: Manifest | undefined,
   found: readonly FoundManifest[],
-  lastNumber: number,
   options: RecoveryOptions,
 ): Promise<Recovered> {
-  const { plan, pages, maxKeyGroups } = options;
+  const { plan, pages, maxKeyGroups, manifests } = options;
   const all = found.flatMap(({ manifest }) => manifest instanceof MailerError ? [] : [manifest]);
-  // What was taken after the place to go on from belongs to a past that has not been.
-  const stale = all.filter((one) =>
-    one.savepoint === undefined &&
-    (from === undefined || from.savepoint !== undefined || one.number > from.number)
-  );
-  const retained = all.filter((one) => !stale.includes(one));
-  if (from?.savepoint !== undefined) {
-    // A crash before the first checkpoint of this run is to find the savepoint again, not that past.
-    const first: Manifest = { ...from, savepoint: undefined, number: lastNumber + 1 };
-    await options.manifests.write(first);
-    retained.push(first);
-  }
+  const numbers = found.map(({ number, manifest }) => {
+    return manifest instanceof MailerError ? number ?? 0 : Math.max(manifest.number, manifest.highest);
+  });
   const cache = new PageCache(8 * 2 ** 20), stores = new Map<string, StateStore>();
-  for (const node of plan.nodes) {
-    if (node.kind !== "operator" || !node.keyed) continue;
-    const section = from === undefined ? undefined : sectionOf(from, node.id);
-    const others = retained.filter((one) => one !== from).flatMap((one) => sectionOf(one, node.id) ?? []);
-    stores.set(
-      node.id,
-      await openStateStore({
-        operator: node.id,
-        pages,
-        maxKeyGroups,
-        ...(section === undefined ? {} : { section }),
-        retained: others,
-        limits: RESIDENT,
-        cache,
-      }),
-    );
+  try {
+    for (const node of plan.nodes) {
+      if (node.kind !== "operator" || !node.keyed) continue;
+      const section = from === undefined ? undefined : sectionOf(from, node.id);
+      stores.set(
+        node.id,
+        await openStateStore({
+          operator: node.id,
+          pages,
+          maxKeyGroups,
+          ...(section === undefined ? {} : { section }),
+          retained: all.filter((one) => one !== from).flatMap((one) => sectionOf(one, node.id) ?? []),
+          limits: RESIDENT,
+          cache,
+        }),
+      );
+    }
+  } catch (error) {
+    for (const store of stores.values()) await store[Symbol.asyncDispose]();
+    throw error;
   }
-  if (stale.length > 0) await options.manifests.remove(stale.map(documentOf));
+  const lastNumber = Math.max(0, ...numbers);
+  // A crash before the first checkpoint of this run is to find the savepoint again.
+  const first: Manifest | undefined = from?.savepoint === undefined || options.savepoint === undefined
+    ? undefined
+    : { ...from, savepoint: undefined, number: lastNumber + 1, highest: lastNumber + 1, status: "completed" };
+  const isStale = isOfAnotherPast(from, options.savepoint);
+  const stale = all.filter(isStale);
   return {
     from,
     restored: from === undefined ? undefined : restoredOf(from),
-    retained,
-    lastNumber: from?.savepoint === undefined ? lastNumber : lastNumber + 1,
+    retained: [...(first === undefined ? [] : [first]), ...all.filter((one) => !isStale(one))],
+    lastNumber: first?.number ?? lastNumber,
     stores,
+    async settle() {
+      if (first !== undefined) {
+        await manifests.write(first);
+        for (const [id, { section }] of Object.entries(first.operators)) {
+          if (section !== undefined) stores.get(id)?.hold(section);
+        }
+      }
+      await manifests.remove(stale.map(documentOf));
+      for (const { operators } of stale) {
+        for (const [id, { section }] of Object.entries(operators)) {
+          if (section !== undefined) await stores.get(id)?.release(section);
+        }
+      }
+    },
+  };
+}
+
+/** What was taken after the place to go on from belongs to a past that has not been; savepoints that are complete are kept. */
+function isOfAnotherPast(
+  from: Manifest | undefined,
+  savepoint: string | undefined,
+): (one: Manifest) => boolean {
+  return (one) => {
+    if (one === from || (one.savepoint !== undefined && one.status === "completed")) return false;
+    return from === undefined || savepoint !== undefined || one.number > from.number;
   };
 }
 

@@ -42,6 +42,8 @@ export interface InstanceOptions {
 export interface InstanceCheckpoints {
   /** The state of a keyed operator. */
   readonly store: (operator: string) => StateStore;
+  /** The highest number of a checkpoint so far. */
+  readonly highest: number;
   /** What to go on from; undefined on a first run. */
   readonly restored: Restored | undefined;
 }
@@ -93,7 +95,7 @@ export class Instance {
     this.#options = options;
     this.snapshots = options.checkpoints === undefined
       ? undefined
-      : new SnapshotCollector(plan.stages.map(({ id }) => id));
+      : new SnapshotCollector(plan.stages.map(({ id }) => id), options.checkpoints.highest);
     this.#indexReaders();
     for (const node of plan.nodes) {
       const counters = new OperatorCounters(node.id, node.type, plan.stageOf(node).id);

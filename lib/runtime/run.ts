@@ -24,6 +24,8 @@ import type { Task } from "./stage.ts";
 export interface RunOptions extends Omit<InstanceOptions, "signal"> {
   /** How long draining may take after a stop, ms. */
   readonly shutdownTimeout: number;
+  /** Called when all state is restored, and nothing is open yet. Its failure is the run's. */
+  readonly onRestored?: () => Promise<void>;
   /** Called when everything is open and records begin to flow. */
   readonly onRunning?: () => void;
   /** Called when everything has been worked through, before anything is closed. Its failure is the run's. */
@@ -93,7 +95,7 @@ export class Run {
   async #run(): Promise<void> {
     const { sources, sinks, tasks } = this.instance;
     try {
-      await Promise.race([this.instance.restore(), this.#aborted.promise]);
+      await Promise.race([this.#restore(), this.#aborted.promise]);
       for (const part of [...sinks, ...sources]) {
         await Promise.race([this.#call(part, () => part.open()), this.#aborted.promise]);
       }
@@ -115,6 +117,11 @@ export class Run {
       throw this.#error.error;
     }
     this.phase = this.#stopRequested ? "stopped" : "finished";
+  }
+
+  async #restore(): Promise<void> {
+    await this.instance.restore();
+    await this.#options.onRestored?.();
   }
 
   /** Makes a call of a part. A failure is the run's. */

@@ -87,6 +87,7 @@ export class SinkTask implements Task {
 
   async close(outcome: RunOutcome): Promise<void> {
     this.#isClosed = true;
+    await this.#committing?.catch(() => {}); // whoever asked for it has its error
     const writer = this.#writer;
     this.#writer = undefined;
     await writer?.close(outcome);
@@ -140,7 +141,7 @@ export class SinkTask implements Task {
         `sink "${this.name}" says it commits (${sink.commits}), but its writer has no prepare and commit`,
       );
     }
-    const number = checkpoint ?? snapshots.newest + 1;
+    const number = checkpoint ?? snapshots.nextNumber();
     const preparing = this.#call(() => writer.prepare!(number));
     this.#calling = preparing;
     return { committable: await preparing };

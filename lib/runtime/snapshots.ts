@@ -74,19 +74,25 @@ interface Pending {
 
 /** Takes what tasks give. */
 export class SnapshotCollector {
-  /** Number of the newest checkpoint that was begun. */
-  newest = 0;
+  /** The highest number there is. */
+  highest: number;
   readonly #tasks: ReadonlySet<string>;
   readonly #pending = new Map<number, Pending>();
   readonly #finals = new Map<string, TaskSnapshot>();
 
-  constructor(tasks: readonly string[]) {
+  /** @param highest The highest number an earlier run has used. */
+  constructor(tasks: readonly string[], highest: number) {
     this.#tasks = new Set(tasks);
+    this.highest = highest;
+  }
+
+  /** A number for a checkpoint, or for what a sink prepares at its end. */
+  nextNumber(): number {
+    return ++this.highest;
   }
 
   /** Expects what all tasks hold at a checkpoint. */
   begin(checkpoint: number): Promise<RunSnapshot> {
-    this.newest = checkpoint;
     const pending: Pending = { parts: new Map(), whole: Promise.withResolvers<RunSnapshot>() };
     this.#pending.set(checkpoint, pending);
     this.#look(checkpoint, pending);

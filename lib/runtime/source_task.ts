@@ -201,13 +201,19 @@ export class SourceTask implements Task {
     }
   }
 
-  /** What a read gives; undefined where a barrier is to go out first. */
-  #untilBarrier(pending: Promise<SourceRead>): Promise<SourceRead | undefined> {
-    return new Promise((resolve, reject) => {
-      this.#interrupt = () => resolve(undefined);
-      if (this.#barriers.length > 0) return resolve(undefined);
-      pending.then(resolve, reject);
-    });
+  /** Waits for a read. Barriers that are asked for meanwhile go out. */
+  async #passingBarriers(pending: Promise<SourceRead>): Promise<SourceRead> {
+    let arrived = false, wake = (): void => {};
+    const arrive = (): void => {
+      arrived = true;
+      wake();
+    };
+    pending.then(arrive, arrive); // once a read, however many barriers go by
+    for (;;) {
+      if (this.#barriers.length > 0) await this.#passBarriers();
+      if (arrived) return await pending;
+      await new Promise<void>((resolve) => wake = this.#interrupt = resolve);
+    }
   }
 
   async #passBarriers(): Promise<void> {
@@ -243,11 +249,7 @@ export class SourceTask implements Task {
       });
     try {
       if (this.#options.snapshots === undefined) return await pending;
-      for (;;) {
-        const read = await this.#untilBarrier(pending);
-        if (read !== undefined) return read;
-        await this.#passBarriers();
-      }
+      return await this.#passingBarriers(pending);
     } catch (error) {
       if (this.#stop.signal.aborted) return undefined;
       throw error;

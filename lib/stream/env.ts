@@ -42,7 +42,10 @@ export interface CheckpointOptions {
   readonly retain?: number;
   /** Failed checkpoints in a row that a run survives. Default 3. */
   readonly tolerableFailures?: number;
-  /** How long one may take until it is durable. Default 10 min. */
+  /**
+   * How long its barrier may be on the way before it is given up. Default: as long as it takes; behind a throttle, a barrier waits for
+   * all that is queued in front of it.
+   */
   readonly timeout?: Duration;
 }
 
@@ -164,13 +167,13 @@ export class Env {
    * @param interval From the start of one to the start of the next.
    */
   withCheckpointing(interval: Duration, options: CheckpointOptions = {}): this {
-    const { minPause = 0, retain = 3, tolerableFailures = 3, timeout = "10m" } = options;
+    const { minPause = 0, retain = 3, tolerableFailures = 3, timeout } = options;
     const settings: CheckpointSettings = {
       interval: parseDuration(interval),
       minPause: parseDuration(minPause),
       retain,
       tolerated: tolerableFailures,
-      timeout: parseDuration(timeout),
+      timeout: timeout === undefined ? Infinity : parseDuration(timeout),
     };
     if (
       !(settings.interval > 0) || settings.minPause < 0 || !(Number.isInteger(retain) && retain >= 1) ||

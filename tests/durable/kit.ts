@@ -127,8 +127,12 @@ export interface Sample {
   readonly value: number;
 }
 
-/** Reads values in splits, some at a time, giving way in between. */
-export function slowSource(splits: Readonly<Record<string, readonly Sample[]>>, batch = 4): Source<Sample> {
+/** Reads values in splits, some at a time, giving way in between for a number of turns of the event loop. */
+export function slowSource(
+  splits: Readonly<Record<string, readonly Sample[]>>,
+  batch = 4,
+  turns = 20,
+): Source<Sample> {
   return {
     type: "slow",
     describe: () => ({}),
@@ -139,7 +143,7 @@ export function slowSource(splits: Readonly<Record<string, readonly Sample[]>>, 
       return {
         splits: [...left],
         async read() {
-          for (let i = 0; i < 20; i++) await yieldToEventLoop();
+          for (let i = 0; i < turns; i++) await yieldToEventLoop();
           const name = left[turn++ % Math.max(1, left.length)];
           if (name === undefined) return { kind: "end" };
           const from = at.get(name)!, values = splits[name]!.slice(from, from + batch);

@@ -43,7 +43,7 @@ function pipeline(world: World, shape: Shape = {}): Env {
   };
   const env = createEnv({ name: "recovered" }).withCheckpointing("1ms", { retain: 3 }).withLogger(logger)
     .withStateBackend(lastingBackend(shape.pages ?? world.pages, new CrashPoint()));
-  env.fromSource(slowSource({ a: shape.records ?? RECORDS }), { id: "in", timestamp: ({ at }) => at })
+  env.fromSource(slowSource({ a: shape.records ?? RECORDS }, 4, 80), { id: "in", timestamp: ({ at }) => at })
     .map((sample) => {
       if (sample.value === 150 && shape.failAt?.()) throw new Error("no such luck");
       return sample;

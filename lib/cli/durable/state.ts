@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isDamage } from "../../checkpoint/recovery.ts";
+import { reasonToPassOver } from "../../checkpoint/recovery.ts";
 import { labelOf, sectionBytes } from "../../checkpoint/inspect.ts";
 import { type HeldState, spacesOf, stateOf, stateOfKey } from "../../checkpoint/inspect_state.ts";
 import { asError, codeOf, MailerError } from "../../errors.ts";
@@ -26,7 +26,7 @@ export const state: Command = async ({ args, flags }, host) => {
     try {
       return await (key === undefined ? spaces(opened, operator!) : ofKey(opened, operator!, key));
     } catch (error) {
-      if (!isDamage(error)) throw error;
+      if (reasonToPassOver(error) === undefined) throw error;
       throw new MailerError(codeOf(error), asError(error).message, {
         cause: error,
         hint: "--at NUMBER looks into another checkpoint; mailer checkpoints verify says which are whole",
