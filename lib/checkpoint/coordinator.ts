@@ -168,13 +168,17 @@ export class Coordinator {
   async finish(savepoint?: string): Promise<void> {
     this.#isFinishing = true; // one that is under way schedules no other
     this.#alarm?.cancel();
-    try {
-      if (savepoint !== undefined) await this.#next(() => this.#take(savepoint));
-      await this.#next(() => this.#take(undefined));
-    } catch (error) {
-      throw error instanceof CommitFailed ? error.cause : error;
+    const named = savepoint === undefined ? [] : [savepoint];
+    let failed: { readonly error: unknown } | undefined;
+    for (const name of [...named, undefined]) { // whatever becomes of the savepoint, what was worked through is covered
+      try {
+        await this.#next(() => this.#take(name));
+      } catch (error) {
+        failed ??= { error: error instanceof CommitFailed ? error.cause : error };
+      }
     }
     this.stop();
+    if (failed !== undefined) throw failed.error;
   }
 
   #schedule(delay: number): void {

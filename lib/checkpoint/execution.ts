@@ -251,7 +251,7 @@ export class Execution {
     this.from = recovered.from;
     if (recovered.from !== undefined) {
       const { number, savepoint, finished } = recovered.from;
-      logger.log("info", finished ? "all input had been read already" : "restored", {
+      logger.log(finished ? "warn" : "info", finished ? "all input had been read already" : "restored", {
         ...(savepoint === undefined ? { checkpoint: number } : { savepoint }),
       });
     }

@@ -21,7 +21,7 @@ export interface Closing {
 
 /** `copy: finished: 1,234 read, 56 written, 3 dead letters, 20 late dropped in 1.2 s` */
 export function closingText({ status, outcome, elapsedMs }: Closing): string {
-  const { name, recordsIn, recordsOut, deadLetters } = status;
+  const { name, recordsIn, recordsOut, deadLetters, restarts } = status;
   const parts = [`${countText(recordsIn)} read`, `${countText(recordsOut)} written`];
   if (deadLetters > 0) {
     parts.push(deadLetters === 1 ? "1 dead letter" : `${countText(deadLetters)} dead letters`);
@@ -29,6 +29,7 @@ export function closingText({ status, outcome, elapsedMs }: Closing): string {
   for (const [reason, count] of droppedByReason(status)) {
     parts.push(`${countText(count)} ${WORDS[reason] ?? reason.replaceAll("_", " ")} dropped`);
   }
+  if (restarts > 0) parts.push(restarts === 1 ? "1 restart" : `${countText(restarts)} restarts`);
   return `${name}: ${outcome}: ${parts.join(", ")} in ${spanText(elapsedMs)}`;
 }
 
@@ -41,6 +42,7 @@ export function closingJson({ status, outcome, elapsedMs, error }: Closing): Rec
     written: status.recordsOut,
     deadLetters: status.deadLetters,
     dropped: Object.fromEntries(droppedByReason(status)),
+    restarts: status.restarts,
     elapsedMs: Math.round(elapsedMs),
     ...(error === undefined ? {} : { error: { code: codeOf(error), message: asError(error).message } }),
   };

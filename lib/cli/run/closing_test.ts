@@ -48,10 +48,18 @@ Deno.test("the closing line as JSON has plain numbers, and the error where there
       written: 56,
       deadLetters: 3,
       dropped: { late: 20, error: 1 },
+      restarts: 0,
       elapsedMs: 1235,
       error: { code: "bad", message: "no luck" },
     },
   );
+});
+
+Deno.test("a run that was started again says how often", () => {
+  const said = (restarts: number) =>
+    closingText({ status: { ...status, restarts }, outcome: "finished", elapsedMs: 1000, error: undefined });
+  assert.match(said(1), /, 1 restart in 1\.0 s$/);
+  assert.match(said(2000), /, 2,000 restarts in 1\.0 s$/);
 });
 
 Deno.test("counts and times are short", () => {

@@ -1,5 +1,6 @@
 /**
- * What progress says: counts, rate, how far event time is, and a bar with the time left where the input has an end.
+ * What progress says: counts, rate, how far event time is, how old the last checkpoint is, and a bar with the time left where the
+ * input has an end.
  *
  * @module
  */
@@ -38,7 +39,7 @@ export class Progress {
    * @param wallTime Time of day, ms since the epoch.
    */
   line(status: RunStatus, now: number, wallTime: number): string | undefined {
-    const { name, phase, recordsIn, recordsOut, watermark, progress } = status;
+    const { name, phase, recordsIn, recordsOut, watermark, progress, checkpoints } = status;
     if (phase !== "starting" && phase !== "running" && phase !== "stopping") return undefined;
     if (phase === "starting") return `${name}: starting`;
     const parts = [
@@ -47,6 +48,8 @@ export class Progress {
       `${countText(Math.round(this.#rate(now, recordsIn)))}/s`,
     ];
     if (watermark !== undefined) parts.push(`watermark ${watermarkText(watermark, wallTime)}`);
+    const taken = checkpoints?.lastTakenAt;
+    if (taken !== undefined) parts.push(`checkpoint ${spanText(Math.max(0, wallTime - taken))} ago`);
     if (phase === "stopping") parts.push("draining");
     else if (progress !== undefined && progress.total > 0) {
       parts.push(this.#bar(progress.done / progress.total, now));

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { noCheckpoints } from "../../checkpoint/coordinator.ts";
 import type { RunStatus } from "../../stream/handle.ts";
 import { Progress } from "./progress.ts";
 
@@ -45,6 +46,13 @@ Deno.test("the watermark is shown by its distance, or by its date where that is 
   assert.match(line(NOW + 500), /watermark 500 ms ahead$/);
   assert.match(line(Date.UTC(2013, 10, 3, 4, 5, 6)), /watermark 2013-11-03T04:05Z$/);
   assert.match(line(-9e15), /watermark before all dates$/);
+});
+
+Deno.test("the age of the last checkpoint is shown once there is one", () => {
+  const line = (lastTakenAt: number | undefined) =>
+    new Progress(0).line(status({ checkpoints: { ...noCheckpoints(), lastTakenAt } }), 1, NOW)!;
+  assert.match(line(NOW - 3200), /checkpoint 3\.2 s ago$/);
+  assert.doesNotMatch(line(undefined), /checkpoint/);
 });
 
 Deno.test("a run that starts, drains or is over says so", () => {

@@ -24,62 +24,14 @@ import { SnapshotCollector } from "../../lib/runtime/snapshots.ts";
 import { MemoryPages } from "../../lib/state/pages/memory.ts";
 import { fileSink } from "../../connectors/file/mod.ts";
 import { committingSink, CrashPoint, lastingBackend, Outside, type Sample, slowSource } from "./kit.ts";
+import { expected, inOrder, newWorld, RECORDS, sums, type World } from "./sums.ts";
 
 const SILENT: Logger = { log: () => {} };
-const RECORDS: readonly Sample[] = Array.from({ length: 200 }, (_, i) => ({
-  key: `k${i % 5}`,
-  at: i * 100,
-  value: i,
-}));
-
-interface World {
-  readonly pages: MemoryPages;
-  readonly outside: Outside;
-}
-
-const newWorld = (): World => ({ pages: new MemoryPages(), outside: new Outside() });
-
-interface Shape {
-  readonly failAt?: () => boolean;
-  readonly sink?: (sink: Sink) => Sink;
-  readonly backend?: StateBackend;
-  readonly interval?: string;
-  readonly records?: readonly Sample[];
-}
-
-function pipeline({ pages, outside }: World, shape: Shape = {}): Env {
-  const env = createEnv({ name: "attacked" }).withCheckpointing(shape.interval as "1ms" ?? "1ms", {
-    retain: 3,
-  })
-    .withLogger(SILENT).withStateBackend(shape.backend ?? lastingBackend(pages, new CrashPoint()));
-  const sink = committingSink(outside, new CrashPoint());
-  env.fromSource(slowSource({ a: shape.records ?? RECORDS }, 4, 80), { id: "in", timestamp: ({ at }) => at })
-    .map((sample) => {
-      if (sample.value === (shape.records ?? RECORDS).length - 50 && shape.failAt?.()) {
-        throw new Error("no such luck");
-      }
-      return sample;
-    }, { id: "check" })
-    .keyBy(({ key }) => key, { partitions: 2 })
-    .reduce((sum: number | undefined, { value }) => (sum ?? 0) + value, { id: "sum" })
-    .toSink(shape.sink?.(sink) ?? sink, { id: "out" });
-  return env;
-}
-
-function expected(records: readonly Sample[]): number[] {
-  const sums = new Map<string, number>();
-  return records.map(({ key, value }) => {
-    const sum = (sums.get(key) ?? 0) + value;
-    sums.set(key, sum);
-    return sum;
-  });
-}
-const inOrder = (rows: readonly unknown[]) => (rows as number[]).toSorted((a, b) => a - b);
 const soon = (ms = 1) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A run with a savepoint "early" that fails in the middle, with newer checkpoints behind the savepoint. */
 async function withSavepoint(world: World, records = RECORDS): Promise<void> {
-  const handle = pipeline(world, { failAt: () => true, records }).start();
+  const handle = sums(world, { failAt: () => true, records }).start();
   await handle.running;
   while (handle.status().recordsIn < 40) await soon();
   await handle.savepoint("early");
@@ -93,7 +45,7 @@ async function numbers(world: World): Promise<(number | undefined)[]> {
     .map(({ number }) => number);
 }
 
-Deno.test("a start from a savepoint whose pages are damaged leaves the checkpoints as they were", async () => {
+Deno.test("R9: a start from a savepoint whose pages are damaged leaves the checkpoints as they were", async () => {
   const world = newWorld();
   const records = Array.from({ length: 2000 }, (_, i) => ({ key: `k${i % 5}`, at: i * 100, value: i }));
   await withSavepoint(world, records);
@@ -112,9 +64,9 @@ Deno.test("a start from a savepoint whose pages are damaged leaves the checkpoin
     const [page] = await world.pages.read([{ run, page: 0 }]);
     await world.pages.write(run, 0, [page!.map((byte, i) => i === 40 ? byte ^ 1 : byte)]);
   }
-  await assert.rejects(pipeline(world, { records }).execute({ fromSavepoint: "early" }));
+  await assert.rejects(sums(world, { records }).execute({ fromSavepoint: "early" }));
   assert.deepEqual(await numbers(world), before);
-  await pipeline(world, { records }).execute();
+  await sums(world, { records }).execute();
   assert.deepEqual(inOrder(world.outside.visible), inOrder(expected(records)));
 });
 
@@ -129,7 +81,7 @@ Deno.test("a start from a savepoint whose sink cannot be opened leaves the check
     },
   });
   await assert.rejects(
-    pipeline(world, { sink: broken }).execute({ fromSavepoint: "early" }),
+    sums(world, { sink: broken }).execute({ fromSavepoint: "early" }),
     /no connection/,
   );
   assert.deepEqual(await numbers(world), before);
@@ -146,7 +98,7 @@ Deno.test("a last commit that fails is the error of the run, with its code", asy
       },
     }),
   });
-  await assert.rejects(pipeline(world, { sink: failing, interval: "1h" }).execute(), (error: MailerError) => {
+  await assert.rejects(sums(world, { sink: failing, interval: "1h" }).execute(), (error: MailerError) => {
     assert.equal(error.code, "no_quota");
     return true;
   });
@@ -168,7 +120,7 @@ Deno.test("a commit of a savepoint that fails has the sink's error and ends the 
       };
     },
   });
-  const handle = pipeline(world, { sink: failing, interval: "1h" }).start();
+  const handle = sums(world, { sink: failing, interval: "1h" }).start();
   await handle.running;
   while (handle.status().recordsIn < 20) await soon();
   await assert.rejects(handle.savepoint("s"), (error: MailerError) => {
@@ -181,7 +133,7 @@ Deno.test("a commit of a savepoint that fails has the sink's error and ends the 
 
 Deno.test("stop with a savepoint during recovery: it is taken, or it is an error", async () => {
   const world = newWorld();
-  const handle = pipeline(world).start();
+  const handle = sums(world).start();
   const stopped = handle.stop({ savepoint: "s" }).then(() => "resolved", () => "rejected");
   if (await stopped === "resolved") {
     const found = await new ManifestStore(world.pages).list();
@@ -191,7 +143,7 @@ Deno.test("stop with a savepoint during recovery: it is taken, or it is an error
 
 Deno.test("two stops with savepoints: each that resolves has its savepoint", async () => {
   const world = newWorld();
-  const handle = pipeline(world).start();
+  const handle = sums(world).start();
   await handle.running;
   const results = await Promise.allSettled(["a", "b"].map((savepoint) => handle.stop({ savepoint })));
   const found = await new ManifestStore(world.pages).list();
@@ -206,7 +158,7 @@ Deno.test("two stops with savepoints: each that resolves has its savepoint", asy
 
 Deno.test("a savepoint of a name that is taken does not replace the one there is without a word (M2)", async () => {
   const world = newWorld();
-  const handle = pipeline(world).start();
+  const handle = sums(world).start();
   await handle.running;
   const first = await handle.savepoint("s");
   const second = await handle.savepoint("s").catch((error: MailerError) => error);
@@ -302,7 +254,7 @@ Deno.test("pages that cannot be written end the run; a restart goes on from the 
     }
   })();
   const backend = lastingBackend(pages, new CrashPoint());
-  const handle = pipeline(world, { backend }).withRestart({ delay: "1ms" }).start();
+  const handle = sums(world, { backend }).withRestart({ delay: "1ms" }).start();
   await handle.done;
   assert.equal(handle.status().restarts, 1);
   assert.deepEqual(inOrder(world.outside.visible), inOrder(expected(RECORDS)));
@@ -378,11 +330,11 @@ Deno.test("a checkpoint that was under way when a run failed does not come up be
     },
   };
   let failures = 3;
-  const env = pipeline(world, { backend, failAt: () => failures-- > 0 })
+  const env = sums(world, { backend, failAt: () => failures-- > 0 })
     .withRestart({ attempts: 9, delay: "1ms", maxDelay: "2ms" });
   await assert.rejects(env.start().done, /no such luck/); // three times the same record
   assert.equal(failures, 0);
-  await pipeline(world, { backend }).execute();
+  await sums(world, { backend }).execute();
   assert.ok(commits > 4);
   assert.equal(most, 1, "two runs were at the store at once");
   assert.deepEqual(inOrder(world.outside.visible), inOrder(expected(RECORDS)));
@@ -616,8 +568,8 @@ Deno.test("a sink whose prepare fails ends the run; the next run gives each reco
       };
     },
   });
-  await assert.rejects(pipeline(world, { sink: failing }).execute(), { code: "no_quota" });
-  await pipeline(world).execute();
+  await assert.rejects(sums(world, { sink: failing }).execute(), { code: "no_quota" });
+  await sums(world).execute();
   assert.deepEqual(inOrder(world.outside.visible), inOrder(expected(RECORDS)));
 });
 
@@ -648,7 +600,7 @@ Deno.test("dead letters of a run with checkpoints are there once, in spite of a 
 
 Deno.test("savepoints at once, during a checkpoint, and while stopping: each settles, and says the truth", async () => {
   const world = newWorld();
-  const handle = pipeline(world).start();
+  const handle = sums(world).start();
   await handle.running;
   const names = ["a", "b", "c", "d"];
   const taken = names.slice(0, 2).map((name) => handle.savepoint(name));
@@ -664,14 +616,14 @@ Deno.test("savepoints at once, during a checkpoint, and while stopping: each set
   );
   assert.ok(there.includes("e"));
   for (const name of ["e", "a", "c"]) {
-    await pipeline(world).execute({ fromSavepoint: name });
+    await sums(world).execute({ fromSavepoint: name });
     assert.deepEqual(inOrder(world.outside.visible), inOrder(expected(RECORDS)), name);
   }
 });
 
 Deno.test("a savepoint taken while the last checkpoint is under way settles, and says the truth", async () => {
   const world = newWorld();
-  const handle = pipeline(world, { interval: "1h" }).start({
+  const handle = sums(world, { interval: "1h" }).start({
     onCheckpointStep: async (step) => {
       if (step === "persisted" && late === undefined) {
         late = handle.savepoint("late").then(() => true, () => false);
@@ -775,7 +727,7 @@ Deno.test("a checkpoint whose pages are gone is passed over before its sinks com
       return "committed";
     },
   });
-  await pipeline(world, { sink: watched }).execute();
+  await sums(world, { sink: watched }).execute();
   assert.deepEqual(recovered, [], "a sink was made to commit for a checkpoint that cannot be used");
 });
 
@@ -942,16 +894,16 @@ Deno.test("an output file that was deleted or cut between two runs is an error t
   }
 });
 
-Deno.test("restore from the oldest checkpoint that is kept, with all newer ones damaged", async () => {
+Deno.test("C7: restore from the oldest checkpoint that is kept, with all newer ones damaged", async () => {
   const world = newWorld();
   const records = Array.from({ length: 2000 }, (_, i) => ({ key: `k${i % 5}`, at: i * 100, value: i }));
-  await assert.rejects(pipeline(world, { records, failAt: () => true }).execute(), /no such luck/);
+  await assert.rejects(sums(world, { records, failAt: () => true }).execute(), /no such luck/);
   const documents = await world.pages.list("documents", "checkpoint/");
   assert.equal(documents.length, 3);
   for (const { name, bytes } of documents.slice(1)) {
     await world.pages.commit([{ name, bytes: bytes.map((byte, i) => i === 40 ? byte ^ 1 : byte) }]);
   }
-  await pipeline(world, { records }).execute();
+  await sums(world, { records }).execute();
   assert.deepEqual(inOrder(world.outside.visible), inOrder(expected(records)));
   const numbered = await numbers(world);
   assert.ok(
@@ -1072,7 +1024,7 @@ Deno.test("a stop called twice, a stop while a checkpoint is under way, and an a
   for (const how of ["stop stop", "stop", "abort"]) {
     const world = newWorld();
     let done = false;
-    const handle = pipeline(world).start({
+    const handle = sums(world).start({
       onCheckpointStep: (step) => {
         if (done || step !== (how === "abort" ? "prepared" : "barrier")) return;
         done = true;
@@ -1083,7 +1035,7 @@ Deno.test("a stop called twice, a stop while a checkpoint is under way, and an a
       },
     });
     await handle.done.catch(() => {});
-    await pipeline(world).execute();
+    await sums(world).execute();
     assert.deepEqual(inOrder(world.outside.visible), inOrder(expected(RECORDS)), how);
   }
 });
