@@ -18,6 +18,8 @@ export interface Source<T = unknown> {
   readonly type: string;
   /** Set where what has been read cannot be read again, e.g. from standard input. */
   readonly replayable?: false;
+  /** Set where it can be opened once only: a run that fails is then not started again. */
+  readonly singleUse?: true;
   /** Settings for `describe` and the dashboard; never a secret. */
   describe(): Readonly<Record<string, unknown>>;
   /** Starts reading. Called once a run; nothing may be opened before. */
@@ -123,6 +125,8 @@ export interface Sink<T = unknown> {
   describe(): Readonly<Record<string, unknown>>;
   /** Set where the values reach code that may change them: then they are not shared with other readers of the same output. */
   readonly handsValuesOut?: true;
+  /** Set where it can be opened once only: a run that fails is then not started again. */
+  readonly singleUse?: true;
   /** How what it writes becomes visible exactly once. Default: it does not; after a crash records may come twice. */
   readonly commits?: SinkCommits;
   /**

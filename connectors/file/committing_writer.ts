@@ -6,6 +6,7 @@
  * W2 Which part a line belongs to, and where in it, is decided when it is written: all behind it is counted on from there,
  *    whenever it is committed.
  * W3 A committable has every pending file that is not committed yet, also those of checkpoints that failed.
+ * W4 The lock of the output is held from before anything is touched until the close has touched the last.
  *
  * @module
  */
@@ -24,24 +25,17 @@ import {
   pendingPath,
   type PendingPiece,
   removePending,
+  withOutputLock,
 } from "./file_commit.ts";
 import { PartFile } from "./part_file.ts";
 import { PartLines, type PartOptions, type Portion } from "./part_lines.ts";
-import {
-  lastPart,
-  makeFolderOf,
-  partPath,
-  removeFile,
-  removePartsBehind,
-  splitPath,
-  syncFolderOf,
-} from "./parts.ts";
+import { lastPart, partPath, removeFile, removePartsBehind, splitPath, syncFolderOf } from "./parts.ts";
 
 /**
  * Opens a writer that commits.
  *
  * @param append Whether a first run keeps what is in the file.
- * @throws {MailerError} `not_a_file`, `output_changed`, `file_error`
+ * @throws {MailerError} `not_a_file`, `output_locked`, `output_changed`, `file_error`
  */
 export async function openCommittingWriter(
   options: PartOptions,
@@ -51,15 +45,14 @@ export async function openCommittingWriter(
 ): Promise<SinkWriter<unknown>> {
   const { path } = options, rolls = options.rollSize < Infinity || options.rollEvery < Infinity;
   await checkRegular(path);
-  let start: FileCommittable;
-  if (restored === undefined) start = await firstStart(path, append, rolls);
-  else {
-    start = fileCommittable(path, restored);
-    await cutBack(path, start, rolls);
-  }
-  await removePending(path);
-  await syncFolderOf(path);
-  return new CommittingWriter(options, context, start);
+  const committed = restored === undefined ? undefined : fileCommittable(path, restored);
+  return await withOutputLock(path, async (lock) => {
+    if (committed !== undefined) await cutBack(path, committed, rolls);
+    const start = committed ?? await firstStart(path, append, rolls);
+    await removePending(path);
+    await syncFolderOf(path);
+    return new CommittingWriter(options, context, { start, rolls, lock });
+  });
 }
 
 /** A pipe or a device cannot be cut, so nothing can be committed to it. */
@@ -80,7 +73,6 @@ async function checkRegular(path: string): Promise<void> {
 }
 
 async function firstStart(path: string, append: boolean, rolls: boolean): Promise<FileCommittable> {
-  await makeFolderOf(path);
   const part = append ? await lastPart(path) : 0;
   const file = await PartFile.open(partPath(path, part), append ? "keep" : "empty");
   const { length } = file;
@@ -100,11 +92,21 @@ interface OpenPending {
   readonly pieces: PendingPiece[];
 }
 
+/** What a writer begins with. */
+interface Beginning {
+  readonly start: FileCommittable;
+  readonly rolls: boolean;
+  /** W4. */
+  readonly lock: AsyncDisposable;
+}
+
 class CommittingWriter implements SinkWriter<unknown> {
   readonly #path: string;
   readonly #file: string;
   readonly #signal: AbortSignal;
   readonly #lines: PartLines;
+  readonly #rolls: boolean;
+  readonly #lock: AsyncDisposable;
   /** Where the next line goes, were everything committed. */
   #end: { readonly part: number; readonly length: number };
   #open: OpenPending | undefined;
@@ -113,11 +115,13 @@ class CommittingWriter implements SinkWriter<unknown> {
   /** What is left of a batch: where a write has failed and is made again, no record is written, or rejected, twice. */
   #left: { readonly batch: Batch; readonly portions: Portion[] } | undefined;
 
-  constructor(options: PartOptions, context: SinkContext, start: FileCommittable) {
+  constructor(options: PartOptions, context: SinkContext, { start, rolls, lock }: Beginning) {
     this.#path = options.path;
     this.#file = start.file;
     this.#signal = context.signal;
     this.#lines = new PartLines(options, context, start.since);
+    this.#rolls = rolls;
+    this.#lock = lock;
     this.#end = start;
   }
 
@@ -139,6 +143,7 @@ class CommittingWriter implements SinkWriter<unknown> {
 
   async close(): Promise<void> {
     await this.#running?.catch(() => {}); // it was reported to whoever called
+    await using _lock = this.#lock;
     if (this.#open === undefined) return;
     const { file } = this.#open;
     this.#open = undefined;
@@ -184,7 +189,14 @@ class CommittingWriter implements SinkWriter<unknown> {
     if (this.#open !== undefined) await this.#endPending(this.#open);
     const { part, length } = this.#end, { since } = this.#lines;
     const pending = [...this.#prepared];
-    return { file: this.#file, part, length, ...(since === undefined ? {} : { since }), pending };
+    return {
+      file: this.#file,
+      part,
+      length,
+      ...(since === undefined ? {} : { since }),
+      ...(this.#rolls ? { rolls: true } : {}),
+      pending,
+    };
   }
 
   async #endPending({ name, file, pieces }: OpenPending): Promise<void> {

@@ -8,13 +8,24 @@
  * C3 The name of a pending file says where its lines begin. Positions only grow in a run, and a run that goes on from a
  *    committable begins behind it: no later file has the name of one that it speaks of.
  * C4 Nothing is appended to, or cut from, a part that is shorter than it was: somebody else has changed it.
+ * C5 Whoever commits, cuts back or has pending files holds the lock of the output, `.NAME.lock` beside it: two at a time would
+ *    remove the pending files, and cut the parts, of each other. It goes with the process that holds it.
  *
  * @module
  */
 import type { Committable } from "../../lib/connector.ts";
 import { MailerError } from "../../lib/errors.ts";
+import { type LockUse, withLock } from "../../lib/state/pages/lock.ts";
 import { fileError } from "./byte_input.ts";
-import { partPath, removeFile, removePartsBehind, sizeOf, splitPath, syncFolderOf } from "./parts.ts";
+import {
+  makeFolderOf,
+  partPath,
+  removeFile,
+  removePartsBehind,
+  sizeOf,
+  splitPath,
+  syncFolderOf,
+} from "./parts.ts";
 
 /** Lines that belong into one part. */
 export interface PendingPiece {
@@ -44,6 +55,8 @@ export interface FileCommittable {
   readonly length: number;
   /** When it got its first record, ms since the epoch; missing where it has none. */
   readonly since?: number;
+  /** Whether the sink makes more parts: there may be some behind this one when a run comes back to it. Missing: it does not. */
+  readonly rolls?: boolean;
   /** What is to be committed, in this order. */
   readonly pending: readonly PendingFile[];
 }
@@ -66,6 +79,32 @@ export function pendingPath(path: string, name: string): string {
 }
 
 /**
+ * Does `work` under the lock of the output `path` (C5), whose folder is made where it is missing. Where it fails the lock is
+ * released; else that is up to `work`, or to whom it gives the lock.
+ *
+ * @throws {MailerError} `output_locked` where another writer has it; `file_error`.
+ */
+export async function withOutputLock<T>(
+  path: string,
+  work: (lock: AsyncDisposable) => Promise<T>,
+): Promise<T> {
+  await makeFolderOf(path);
+  const [folder, file] = splitPath(path), lock = `${folder}.${file}.lock`;
+  return await withLock(lock, outputUse(path, lock), work);
+}
+
+function outputUse(path: string, lock: string): LockUse {
+  return {
+    goes: true,
+    taken: () =>
+      new MailerError("output_locked", `file "${path}": another sink, or another run, is writing to it`, {
+        hint: "give each sink a file of its own, or stop the other run first",
+      }),
+    failed: (cause) => fileError(lock, "locking it", cause),
+  };
+}
+
+/**
  * The committable of the sink that writes to `path`.
  *
  * @throws {MailerError} `output_changed` where it is that of another sink.
@@ -80,9 +119,11 @@ export function fileCommittable(path: string, committable: Committable): FileCom
 }
 
 function isFileCommittable(committable: Committable): committable is FileCommittable {
-  const { file, part, length, since = 0, pending } = (committable ?? {}) as Partial<FileCommittable>;
+  const { file, part, length, since = 0, rolls = false, pending } = (committable ?? {}) as Partial<
+    FileCommittable
+  >;
   return typeof file === "string" && isCount(part) && isCount(length) && typeof since === "number" &&
-    Array.isArray(pending) && pending.every((one) => isPendingFile(file, one));
+    typeof rolls === "boolean" && Array.isArray(pending) && pending.every((one) => isPendingFile(file, one));
 }
 
 function isPendingFile(file: string, one: unknown): boolean {
@@ -118,6 +159,18 @@ export async function commitPending(path: string, { pending }: FileCommittable):
   for (const file of left) await appendPieces(path, file);
   if (left.length > 0) await syncFolderOf(path); // parts may be new
   for (const { name } of pending) await removeFile(pendingPath(path, name));
+}
+
+/**
+ * {@link commitPending} where no writer is open.
+ *
+ * @throws {MailerError} Also `output_locked`.
+ */
+export async function recoverOutput(path: string, committable: FileCommittable): Promise<void> {
+  await withOutputLock(path, async (lock) => {
+    await commitPending(path, committable);
+    await lock[Symbol.asyncDispose]();
+  });
 }
 
 /** C2: a file that is gone is in its part. */
@@ -204,7 +257,10 @@ async function readSome(source: Deno.FsFile, into: Uint8Array, from: string): Pr
 /**
  * Makes the parts what they were when a committable had been committed: cuts off what is behind it, for that comes again.
  *
- * @param rolls Whether the sink may have made more parts than the committable knows of.
+ * Parts that only runs with other settings have made since are not known of, where the committable has none and neither it nor this
+ * run rolls: files with their names may be somebody else's.
+ *
+ * @param rolls Whether the sink rolls now.
  * @throws {MailerError} `output_changed` where the last part is shorter than it was; `file_error`.
  */
 export async function cutBack(path: string, committed: FileCommittable, rolls: boolean): Promise<void> {
@@ -221,7 +277,7 @@ export async function cutBack(path: string, committed: FileCommittable, rolls: b
   } finally {
     file?.close();
   }
-  if (rolls || committed.part > 0) await removePartsBehind(path, committed.part);
+  if (rolls || committed.rolls || committed.part > 0) await removePartsBehind(path, committed.part);
 }
 
 function outputChanged(path: string, expected: number, found: number | undefined): MailerError {

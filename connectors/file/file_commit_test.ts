@@ -21,9 +21,11 @@ async function inFolder<R>(run: (folder: string) => Promise<R>): Promise<R> {
   }
 }
 
+/** Without the locks of writers that are open. */
 async function filesIn(folder: string): Promise<Files> {
   const files: [string, string][] = [];
   for await (const { name } of Deno.readDir(folder)) {
+    if (name.endsWith(".lock")) continue;
     files.push([name, await Deno.readTextFile(`${folder}/${name}`)]);
   }
   return Object.fromEntries(files.sort());
@@ -284,14 +286,17 @@ Deno.test("C1, C2: a commit interrupted anywhere is made again with the same out
     });
     assert.deepEqual(states.at(-1), after);
     states.push({ ...before, "a.txt": "one\n\0\0\0\0\0\0\0\0", "a.3.txt": "left by a crash of the machine" });
-    for (const state of states) {
-      for (const again of [() => recover(options, committable), () => lines.commit(committable)]) {
-        await setFiles(folder, state);
-        await again();
-        assert.deepEqual(await filesIn(folder), after);
+    const checkAgain = async (state: Files, again: () => Promise<unknown>) => {
+      await setFiles(folder, state);
+      for (let i = 0; i < 2; i++) {
         await again();
         assert.deepEqual(await filesIn(folder), after);
       }
+    };
+    for (const state of states) await checkAgain(state, () => lines.commit(committable));
+    await lines.done();
+    for (const state of states) {
+      await checkAgain(state, () => recover(options, committable));
       await setFiles(folder, state);
       assert.equal(await recover(options, committable), "committed");
       const next = await open(options, committable);
@@ -300,7 +305,6 @@ Deno.test("C1, C2: a commit interrupted anywhere is made again with the same out
       await next.done();
       assert.deepEqual(await filesIn(folder), { ...after, "a.3.txt": "8\n9\n10\n" });
     }
-    await lines.done();
   }));
 
 Deno.test("C2: pending files come back after they were removed", () =>
@@ -442,6 +446,32 @@ Deno.test("a run that has never made parts removes none when it goes on", () =>
     assert.deepEqual(await filesIn(folder), { "a.txt": "one\n", "a.1.txt": "of somebody else" });
   }));
 
+Deno.test("parts of a run that rolled go when a run that does not comes back to the first part", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a.txt`, lines = await open({ path, rollSize: 8 });
+    await lines.write("one");
+    const first = await lines.checkpoint();
+    await lines.write("two", "three", "four");
+    await lines.checkpoint();
+    await lines.crash();
+    const files = await filesIn(folder);
+    assert.deepEqual(files, { "a.txt": "one\ntwo\n", "a.1.txt": "three\n", "a.2.txt": "four\n" });
+    const next = await open({ path }, first);
+    assert.deepEqual(await filesIn(folder), { "a.txt": "one\n" });
+    await next.write("2");
+    assert.ok(!("rolls" in (await next.checkpoint() as object)));
+    await next.done();
+    // Those of before the field was there are as good as those of a run that does not roll.
+    const { rolls, ...old } = first as unknown as FileCommittable;
+    assert.equal(rolls, true);
+    await setFiles(folder, files);
+    await (await open({ path }, JSON.parse(JSON.stringify(old)))).done();
+    assert.deepEqual(await filesIn(folder), { ...files, "a.txt": "one\n" });
+    await setFiles(folder, files);
+    await (await open({ path, rollSize: 8 }, JSON.parse(JSON.stringify(old)))).done();
+    assert.deepEqual(await filesIn(folder), { "a.txt": "one\n" });
+  }));
+
 Deno.test("O4: a first run begins anew, or goes on with `append` behind what there is; leftovers go", () =>
   inFolder(async (folder) => {
     const options = { path: `${folder}/a`, rollSize: 8 };
@@ -476,6 +506,7 @@ Deno.test("a checkpoint of another sink, or for another file, is refused and not
       ["a", 7],
       ["a", { file: "a", part: 0 }],
       ["a", { ...first, length: -1 }],
+      ["a", { ...first, rolls: 1 } as unknown as Committable],
       ["a", { ...first, pending: [outside] }],
       ["a", { ...first, pending: [{ ...first.pending[0], pieces: [] }] }],
     ];
@@ -505,6 +536,186 @@ Deno.test("a pipe or a device is refused with checkpoints, and written to withou
     await assert.rejects(open({ path: folder }), { code: "file_error" });
     await Deno.writeTextFile(`${folder}/file`, "");
     await assert.rejects(open({ path: `${folder}/file/a` }), { code: "file_error" });
+  }));
+
+function lockedOut(path: string) {
+  return {
+    code: "output_locked",
+    message: `file "${path}": another sink, or another run, is writing to it`,
+    hint: /a file of its own.*stop the other run/,
+  };
+}
+
+/** What the system shows of a folder, locks and all. */
+function namesIn(folder: string): string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
+}
+
+/** On Windows an open file keeps its name, so locks stay. */
+function withLeftLock(...names: string[]): string[] {
+  return (Deno.build.os === "windows" ? [".a.lock", ...names] : names).sort();
+}
+
+Deno.test("C5, W4: a second writer is locked out from open to close, and nothing is touched", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a`, options = { path };
+    const lines = await open(options);
+    await lines.write("one");
+    const first = await lines.prepare();
+    await lines.write("two");
+    const before = await filesIn(folder);
+    for (const restored of [undefined, first]) {
+      await assert.rejects(open(options, restored), lockedOut(path));
+      await assert.rejects(
+        open({ path: "a", baseDirectory: folder, append: true }, restored),
+        lockedOut(path),
+      );
+    }
+    await assert.rejects(recover(options, first), lockedOut(path));
+    assert.deepEqual(await filesIn(folder), before);
+    const other = await open({ path: `${folder}/b` }); // another file is another's
+    await other.done();
+    await lines.commit(first);
+    await lines.checkpoint();
+    await assert.rejects(open(options), lockedOut(path));
+    await lines.done();
+    assert.deepEqual(
+      namesIn(folder),
+      withLeftLock("a", "b", ...(Deno.build.os === "windows" ? [".b.lock"] : [])),
+    );
+    assert.deepEqual(await filesIn(folder), { a: "one\ntwo\n", b: "" });
+    await (await open({ ...options, append: true })).done();
+  }));
+
+Deno.test("C5: the lock is let go by a close, a recovery, and whatever of them failed", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a`, options = { path };
+    let lines = await open(options);
+    await lines.write("one");
+    const first = await lines.prepare();
+    await lines.write("two");
+    await lines.crash();
+    assert.deepEqual(namesIn(folder), withLeftLock(".a.pending-0-0", "a"));
+    for (let again = 0; again < 2; again++) {
+      assert.equal(await recover(options, first), "committed");
+      assert.deepEqual(namesIn(folder), withLeftLock("a"));
+    }
+    lines = await open(options, first);
+    await lines.crash();
+    await Deno.truncate(path, 1);
+    await assert.rejects(open(options, first), { code: "output_changed" });
+    await assert.rejects(recover(options, first), { code: "pending_lost" });
+    await Deno.remove(path);
+    await Deno.mkdir(path);
+    await assert.rejects(open(options), { code: "file_error" });
+    assert.deepEqual(namesIn(folder), withLeftLock("a"));
+    await Deno.remove(path);
+    lines = await open(options);
+    await lines.write("three");
+    await Deno.remove(`${folder}/.a.pending-0-0`);
+    await Deno.mkdir(`${folder}/.a.pending-0-0/full`, { recursive: true });
+    await assert.rejects(lines.crash(), { code: "file_error" }); // it cannot remove its pending file
+    await Deno.remove(`${folder}/.a.pending-0-0`, { recursive: true });
+    await (await open(options)).done();
+    assert.deepEqual(namesIn(folder), withLeftLock("a"));
+  }));
+
+Deno.test("C5: a lock file that was left, or is taken away, is in nobody's way", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a`, lock = `${folder}/.a.lock`;
+    await Deno.writeTextFile(lock, "left by a crash");
+    const lines = await open({ path });
+    await Deno.remove(lock);
+    await Deno.writeTextFile(lock, "somebody else's");
+    await lines.done();
+    assert.equal(await Deno.readTextFile(lock), "somebody else's");
+    await Deno.remove(lock);
+    await Deno.mkdir(lock);
+    await assert.rejects(open({ path }), { code: "file_error", message: /\.a\.lock": locking it failed/ });
+    await assert.rejects(
+      open({ path: `${lock}/deep/er/a` }, { file: "a", part: 0, length: 1, pending: [] }),
+      {
+        code: "output_changed",
+      },
+    );
+  }));
+
+Deno.test("C5: many that want the lock at once: one has it at a time, and no file is left", () =>
+  inFolder(async (folder) => {
+    const options = { path: `${folder}/a`, append: true };
+    let inside = 0, rounds = 0;
+    const contender = async () => {
+      for (let won = 0, tries = 0; won < 20; tries++) {
+        assert.ok(tries < 20_000, "nobody lets go");
+        const lines = await open(options).catch((error) => {
+          assert.equal(error.code, "output_locked");
+        });
+        if (lines === undefined) continue;
+        assert.equal(++inside, 1);
+        await lines.write(`${rounds++}`);
+        await lines.checkpoint();
+        inside--;
+        await lines.done();
+        won++;
+      }
+    };
+    await Promise.all(Array.from({ length: 4 }, contender));
+    assert.equal((await filesIn(folder)).a, Array.from({ length: 80 }, (_, i) => `${i}\n`).join(""));
+    assert.deepEqual(namesIn(folder), withLeftLock("a"));
+  }));
+
+Deno.test("without checkpoints several runs may append to one file", () =>
+  inFolder(async (folder) => {
+    const options = { path: `${folder}/a`, append: true };
+    const writers = [await fileSink(options).open(context()), await fileSink(options).open(context())];
+    assert.deepEqual(namesIn(folder), ["a"]);
+    for (const writer of writers) await writer.close("done");
+  }));
+
+const OTHER_PROCESS = `
+  import { fileSink } from ${JSON.stringify(import.meta.resolve("./mod.ts"))};
+  import { batchOf } from ${JSON.stringify(import.meta.resolve("../../lib/testing/sink_contract.ts"))};
+  import { systemClock } from ${JSON.stringify(import.meta.resolve("../../lib/clock.ts"))};
+  const writer = await fileSink({ path: Deno.args[0] }).open({
+    id: "x", clock: systemClock, logger: { log() {} }, signal: new AbortController().signal,
+    reject(batch, index, error) { throw error; }, checkpoints: { restored: undefined },
+  }).catch((error) => console.log(error.code));
+  if (writer === undefined) Deno.exit();
+  await writer.write(batchOf([1]));
+  console.log(JSON.stringify(await writer.prepare(1)));
+  for await (const _ of Deno.stdin.readable); // until it is killed
+`;
+
+function otherProcess(script: string, path: string): Deno.ChildProcess {
+  const config = new URL("../../deno.json", import.meta.url).pathname;
+  return new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--no-check", "--config", config, script, path],
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
+}
+
+Deno.test("C5: another process is locked out as well, and one that is killed lets go", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a`, options = { path }, script = `${folder}/other.ts`;
+    await Deno.writeTextFile(script, OTHER_PROCESS);
+    const lines = await open(options);
+    const locked = otherProcess(script, path);
+    await locked.stdin.close();
+    assert.equal(await new Response(locked.stdout).text(), "output_locked\n");
+    await locked.status;
+    await lines.done();
+    const holder = otherProcess(script, path), output = holder.stdout.getReader();
+    const committable = JSON.parse(new TextDecoder().decode((await output.read()).value));
+    await assert.rejects(open(options), lockedOut(path));
+    await assert.rejects(recover(options, committable), lockedOut(path));
+    holder.kill("SIGKILL");
+    await Promise.all([output.cancel(), holder.stdin.abort(), holder.status]);
+    assert.ok(namesIn(folder).includes(".a.lock"));
+    assert.equal(await recover(options, committable), "committed");
+    await (await open(options, committable)).done();
+    assert.deepEqual(namesIn(folder), withLeftLock("a", "other.ts"));
+    assert.equal(await Deno.readTextFile(path), "1\n");
   }));
 
 Deno.test("a failed write that is made again writes every line once and rejects no record twice", () =>

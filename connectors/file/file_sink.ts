@@ -7,6 +7,8 @@
  * O3 The first part is `NAME.EXT`, those after it `NAME.1.EXT`, `NAME.2.EXT` and so on. When a part ends says `part_lines.ts`.
  * O4 Without `append` the file is emptied when the run starts, and parts that an earlier run left are removed; with it the run
  *    goes on in the last part there is. A run that goes on from a checkpoint goes on behind what that had committed.
+ * O5 With checkpoints one writer at a time has the file, which a lock holds to. Without them several may: with `append` they add to
+ *    what there is.
  *
  * @module
  */
@@ -17,7 +19,7 @@ import { MailerError } from "../../lib/errors.ts";
 import { type Format, jsonFormat } from "../../lib/format/mod.ts";
 import type { Batch } from "../../lib/record.ts";
 import { openCommittingWriter } from "./committing_writer.ts";
-import { commitPending, fileCommittable } from "./file_commit.ts";
+import { fileCommittable, recoverOutput } from "./file_commit.ts";
 import { pathIn } from "./glob.ts";
 import { PartFile } from "./part_file.ts";
 import { PartLines, type PartOptions, type Portion } from "./part_lines.ts";
@@ -40,7 +42,8 @@ export interface FileSinkOptions {
 }
 
 /**
- * Writes records to a file. Errors: `file_error` (no space, no permission …) with the file's name; a record that cannot be
+ * Writes records to a file. Errors: `file_error` (no space, no permission …) with the file's name; with checkpoints
+ * `output_locked` where another sink, here or in another process, has the file; a record that cannot be
  * written in the format goes to the sink's failure policy.
  *
  * @throws {MailerError} `invalid_file_options`, `invalid_duration`
@@ -71,7 +74,7 @@ export function fileSink<T = unknown>(options: FileSinkOptions): Sink<T> {
     commits: "two-phase",
     async recover(committable: Committable): Promise<Recovered> {
       const { path: full } = partOptions();
-      await commitPending(full, fileCommittable(full, committable));
+      await recoverOutput(full, fileCommittable(full, committable));
       return "committed";
     },
     open(context: SinkContext): Promise<SinkWriter<T>> {

@@ -98,6 +98,9 @@ export interface CheckpointStats {
   lastBytes: number;
 }
 
+/** So many runs of pages in a store are made fewer before the last checkpoint. */
+const MANY_RUNS = 24;
+
 /** What is counted before there is any. */
 export function noCheckpoints(): CheckpointStats {
   return {
@@ -168,6 +171,7 @@ export class Coordinator {
   async finish(savepoint?: string): Promise<void> {
     this.#isFinishing = true; // one that is under way schedules no other
     this.#alarm?.cancel();
+    await this.#next(() => this.#tidy());
     const named = savepoint === undefined ? [] : [savepoint];
     let failed: { readonly error: unknown } | undefined;
     for (const name of [...named, undefined]) { // whatever becomes of the savepoint, what was worked through is covered
@@ -179,6 +183,11 @@ export class Coordinator {
     }
     this.stop();
     if (failed !== undefined) throw failed.error;
+  }
+
+  /** Where runs are short, compaction never comes to its end beside them. */
+  async #tidy(): Promise<void> {
+    for (const store of this.#options.stores.values()) if (store.runs >= MANY_RUNS) await store.compacted();
   }
 
   #schedule(delay: number): void {

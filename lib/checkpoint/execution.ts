@@ -84,7 +84,7 @@ export class Execution {
   constructor(options: ExecutionOptions) {
     this.#options = options;
     this.startedAt = options.run.clock.now();
-    this.#policy = options.restart === undefined ? undefined : new RestartPolicy(options.restart);
+    this.#policy = this.#restartPolicy(options);
     this.#firstSavepoint = options.durable?.fromSavepoint;
     this.running = this.#started.promise;
     this.running.catch(() => {}); // whoever awaits `done` gets the error as well
@@ -92,6 +92,18 @@ export class Execution {
     const first = options.durable === undefined ? this.#begin(undefined) : undefined;
     this.done = this.#loop(first);
     this.done.catch(() => {}); // a caller who only watches `phase` must not crash the process
+  }
+
+  #restartPolicy({ plan, restart, run: { logger } }: ExecutionOptions): RestartPolicy | undefined {
+    if (restart === undefined) return undefined;
+    const once = plan.nodes.filter((node) =>
+      (node.kind === "source" && node.source.singleUse) || (node.kind === "sink" && node.sink.singleUse)
+    );
+    if (once.length === 0) return new RestartPolicy(restart);
+    logger.log("warn", "a failure is the end: there are parts that can be opened once only", {
+      parts: once.map(({ id }) => id).join(", "),
+    });
+    return undefined;
   }
 
   /** The parts of the current run; undefined while it recovers. */

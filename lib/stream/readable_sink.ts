@@ -35,6 +35,7 @@ export function readableSink<T = unknown>(
   const sink: Sink<T> = {
     type: "readable",
     handsValuesOut: true,
+    singleUse: true,
     describe: () => ({}),
     open: (context) => outlet.open(context),
   };

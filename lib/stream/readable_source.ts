@@ -24,17 +24,20 @@ export function readableSource<T>(
   readable: ReadableStream<T | readonly T[]>,
   { name = "readable" }: ReadableSourceOptions = {},
 ): Source<T> {
+  let isUsed = false;
   return {
     type: "readable",
     replayable: false,
+    singleUse: true,
     describe: () => ({}),
     open(context) {
-      if (readable.locked) {
+      if (isUsed || readable.locked) {
         throw new MailerError(
           "readable_in_use",
           "readable source: the stream is being read, or was read by another run",
         );
       }
+      isUsed = true;
       return new ReadableReader(readable.getReader(), name, context);
     },
   };

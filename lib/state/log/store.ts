@@ -425,6 +425,12 @@ export class StateStore implements AsyncDisposable {
     await this.#retention.sweep();
   }
 
+  /** Resolves when there is nothing left to be compacted, for now. */
+  async compacted(): Promise<void> {
+    this.#compactor.start();
+    await this.idle();
+  }
+
   async #ended(): Promise<void> {
     while (this.#isWriting || this.#compactor.working !== undefined) {
       await this.#encoding;
