@@ -442,3 +442,11 @@ Deno.test("thousands of splits, read one after the other, do not slow the rest d
   await env.execute();
   assert.deepEqual(out.values, [{ count: 1000 }, { count: 1000 }, { count: 1000 }]);
 });
+
+Deno.test("branches that meet again forty times in a row are an error at once, not a start without end", () => {
+  const env = createEnv();
+  let stream = env.fromSource(scriptedSource<number>([{ do: "end" }]).source);
+  for (let pair = 0; pair < 40; pair++) stream = stream.union(stream.map((n) => n));
+  stream.toSink(collectingSink<number>().sink);
+  assert.throws(() => env.start(), { code: "invalid_pipeline", message: /branched and met again so often/ });
+});

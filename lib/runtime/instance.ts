@@ -4,6 +4,7 @@
  * @module
  */
 import type { Clock } from "../clock.ts";
+import { PipelineError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { DEAD_LETTERS, type GraphNode, type OperatorNode } from "../plan/graph.ts";
 import { groupsOf } from "../key.ts";
@@ -50,6 +51,9 @@ export interface InstanceCheckpoints {
 
 /** Stands for the router of a stage where the number of a partition is asked for. */
 const ROUTER = -1;
+
+/** Channel groups of a pipeline. A union keeps apart what comes to it by different ways, and their number doubles with each pair. */
+const MOST_GROUPS = 100_000;
 
 /** Largest batch a source reads, whatever the buffer size. */
 const LARGEST_BATCH = 1024;
@@ -133,6 +137,13 @@ export class Instance {
       const groups = this.#inputGroups({ ...node, inputs: [input] });
       return new Map(groups.map((group) => [group, this.#nextGroup++]));
     });
+    if (this.#nextGroup > MOST_GROUPS) {
+      throw new PipelineError([
+        `"${node.id}": the streams it brings together have branched and met again so often that there are more than ${MOST_GROUPS} ways through them`,
+      ], {
+        hint: "bring all branches together in one union, or put a window or keyBy with a window in between",
+      });
+    }
     this.#unionGroups.set(node, maps);
     return maps.flatMap((map) => [...map.values()]);
   }

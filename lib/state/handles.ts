@@ -24,7 +24,7 @@ export interface StateOptions {
   /**
    * Brings what was stored under an older version to the current one: the value of a value or reducing state, each element of a list,
    * each value of a map (keys stay). Called when the state is used for the first time after a restore, for all keys; what it
-   * throws ends the run.
+   * throws ends the run. Keep it for good: a value that is only read stays stored as it was.
    */
   readonly migrate?: (value: unknown, version: number) => unknown;
 }

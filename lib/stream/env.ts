@@ -40,7 +40,7 @@ export interface CheckpointOptions {
   readonly minPause?: Duration;
   /** Completed checkpoints that are kept. Default 3. */
   readonly retain?: number;
-  /** Failed checkpoints in a row that a run survives. Default 3. */
+  /** Failed checkpoints in a row that a run survives. Default 3. A page of keyed state that cannot be written ends the run at once. */
   readonly tolerableFailures?: number;
   /**
    * How long its barrier may be on the way before it is given up. Default: as long as it takes; behind a throttle, a barrier waits for

@@ -93,7 +93,7 @@ export class KvPages implements PageStore {
     checkPages(run, first, pages);
     const keyBytes = this.#keyBytes(run);
     await inParallel(COMMITS_IN_FLIGHT, slices(pages, keyBytes), ({ from, to }) => {
-      return whileBusy(`a write of run "${run}"`, this.#clock, async () => {
+      return whileBusy(`a write of run "${run}" to ${this.#where}`, this.#clock, async () => {
         // The number of pages only grows, whichever of several writes comes first.
         const atomic = this.#kv.atomic().max(this.#key("run", run), BigInt(first + to));
         for (let i = from; i < to; i++) atomic.set(this.#key("page", run, first + i), pages[i]);
@@ -182,7 +182,7 @@ export class KvPages implements PageStore {
       const step = Math.min(MOST_MUTATIONS - 1, Math.floor(MOST_KEY_BYTES / this.#keyBytes(run)));
       for (let from = 0; from < count; from += step) {
         const to = Math.min(from + step, count);
-        await whileBusy(`deleting run "${run}"`, this.#clock, async () => {
+        await whileBusy(`deleting run "${run}" in ${this.#where}`, this.#clock, async () => {
           const atomic = this.#kv.atomic();
           for (let page = from; page < to; page++) atomic.delete(this.#key("page", run, page));
           if (to === count) atomic.delete(this.#key("run", run)); // the last, so that a crash leaves no page unknown
@@ -194,7 +194,7 @@ export class KvPages implements PageStore {
 
   commit(changes: readonly DocumentChange[]): Promise<boolean> {
     checkDocuments(changes);
-    return whileBusy("a commit", this.#clock, async () => {
+    return whileBusy(`a commit to ${this.#where}`, this.#clock, async () => {
       const heads = await inParallel(
         READS_IN_FLIGHT,
         changes,

@@ -50,7 +50,17 @@ Deno.test("a busy store is tried again, with waits by the clock, and other error
   await clock.advance(1000);
   assert.equal(await done, "done");
   assert.equal(tries, 3);
-  await assert.rejects(whileBusy("work", clock, () => Promise.reject(new Error("disk full"))), /disk full/);
+  await assert.rejects(
+    whileBusy("work", clock, () => Promise.reject(new Error("database or disk is full"))),
+    (error: MailerError) => {
+      assert.deepEqual([error.code, error.message], [
+        "store_failed",
+        "state: work failed: database or disk is full",
+      ]);
+      assert.match(error.hint!, /make room/);
+      return true;
+    },
+  );
 });
 
 Deno.test("a store that stays busy is given up on in the end", async () => {

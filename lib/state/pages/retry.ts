@@ -18,7 +18,7 @@ export const BUSY: unique symbol = Symbol("busy");
  * Repeats `attempt` while it answers {@link BUSY} or finds the database locked, with growing waits.
  *
  * @param what Names the work, for the error.
- * @throws {MailerError} `store_busy` when all tries are used up.
+ * @throws {MailerError} `store_busy` when all tries are used up; `store_failed` for any other failure, such as a full disk.
  */
 export async function whileBusy<T>(
   what: string,
@@ -32,7 +32,7 @@ export async function whileBusy<T>(
       if (result !== BUSY) return result as T;
     } catch (thrown) {
       cause = asError(thrown);
-      if (!/database (is|table is) locked|SQLITE_BUSY/i.test(cause.message)) throw thrown;
+      if (!/database (is|table is) locked|SQLITE_BUSY/i.test(cause.message)) throw storeFailed(what, thrown);
     }
     await delay(clock, wait);
     wait = Math.min(wait * 2, LONGEST_WAIT);
@@ -45,4 +45,16 @@ export async function whileBusy<T>(
       ...(cause === undefined ? {} : { cause }),
     },
   );
+}
+
+function storeFailed(what: string, thrown: unknown): MailerError {
+  if (thrown instanceof MailerError) return thrown;
+  const { message } = asError(thrown);
+  const isFull = /disk is full|no space|ENOSPC|SQLITE_FULL/i.test(message);
+  return new MailerError("store_failed", `state: ${what} failed: ${message}`, {
+    cause: thrown,
+    ...(isFull
+      ? { hint: "make room on the disk and start again: state is as it was at the last checkpoint" }
+      : {}),
+  });
 }

@@ -237,7 +237,11 @@ export class SqlitePages implements PageStore {
   }
 
   #busy<T>(what: string, work: () => T): Promise<T> {
-    return whileBusy(what, this.#clock, () => new Promise<T>((resolve) => resolve(work())));
+    return whileBusy(
+      `${what} in ${this.#path}`,
+      this.#clock,
+      () => new Promise<T>((resolve) => resolve(work())),
+    );
   }
 }
 
