@@ -5,7 +5,12 @@
  */
 import type { Clock } from "../clock.ts";
 import { MailerError } from "../errors.ts";
+import { RESIDENT, type StateLimits } from "../state/log/mod.ts";
 import type { PageStore } from "../state/pages/port.ts";
+
+const MiB = 2 ** 20;
+/** Of each operator; cells take some 300 bytes and their values. */
+const PAGED: StateLimits = { changes: 131_072, changeBytes: 32 * MiB, liveBytes: 64 * MiB };
 
 /** Where keyed state and checkpoints are kept: {@link memory}, {@link kv} or {@link sqlite}. */
 export interface StateBackend {
@@ -13,6 +18,8 @@ export interface StateBackend {
   readonly type: "memory" | "kv" | "sqlite";
   /** For `describe` and `explain`. */
   describe(): Readonly<Record<string, unknown>>;
+  /** @ignore How much keyed state an operator keeps in memory, and when it writes in between checkpoints. */
+  readonly limits: StateLimits;
   /** @ignore Opens what one pipeline keeps. */
   open(pipeline: string, clock: Clock): Promise<PageStore>;
   /** @ignore Whether the pipeline has anything there; creates nothing. */
@@ -44,6 +51,7 @@ export function kv(path = "./data"): StateBackend {
   if (!/^https?:\/\//.test(path)) return backend("kv", path, "state.kv", open);
   return {
     type: "kv",
+    limits: PAGED,
     describe: () => ({ url: path }),
     open: (pipeline, clock) => open(path, clock, ["mailer", pipeline]),
     exists: () => Promise.resolve(true),
@@ -73,6 +81,7 @@ function backend(
     `${folder}/${encodeURIComponent(pipeline).replaceAll(".", "%2E")}`;
   return {
     type,
+    limits: type === "memory" ? RESIDENT : PAGED,
     describe: () => ({ folder }),
     async open(pipeline, clock) {
       const own = folderOf(pipeline);

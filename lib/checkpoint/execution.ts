@@ -277,6 +277,7 @@ export class Execution {
       pages,
       manifests: new ManifestStore(pages),
       maxKeyGroups,
+      limits: durable.backend.limits,
       savepoint: this.#firstSavepoint,
       passedOver: this.#passedOver,
       allowUnmatched: durable.allowUnmatched,

@@ -17,7 +17,13 @@ import { asError, codeOf, MailerError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Plan } from "../plan/plan.ts";
 import type { Restored } from "../runtime/snapshots.ts";
-import { openStateStore, PageCache, RESIDENT, type Section, type StateStore } from "../state/log/mod.ts";
+import {
+  openStateStore,
+  PageCache,
+  type Section,
+  type StateLimits,
+  type StateStore,
+} from "../state/log/mod.ts";
 import type { PageStore } from "../state/pages/port.ts";
 import { documentOf, type FoundManifest, type Manifest, type ManifestStore } from "./manifest.ts";
 
@@ -27,6 +33,7 @@ export interface RecoveryOptions {
   readonly pages: PageStore;
   readonly manifests: ManifestStore;
   readonly maxKeyGroups: number;
+  readonly limits: StateLimits;
   /** Name of the savepoint to go on from; undefined: the newest checkpoint. */
   readonly savepoint: string | undefined;
   /** Numbers of checkpoints that have turned out to be of no use when the run was restored, and why. */
@@ -194,7 +201,7 @@ async function openAt(
   const numbers = found.map(({ number, manifest }) => {
     return manifest instanceof MailerError ? number ?? 0 : Math.max(manifest.number, manifest.highest);
   });
-  const cache = new PageCache(8 * 2 ** 20), stores = new Map<string, StateStore>();
+  const cache = new PageCache(32 * 2 ** 20), stores = new Map<string, StateStore>();
   try {
     for (const node of plan.nodes) {
       if (node.kind !== "operator" || !node.keyed) continue;
@@ -207,7 +214,8 @@ async function openAt(
           maxKeyGroups,
           ...(section === undefined ? {} : { section }),
           retained: all.filter((one) => one !== from).flatMap((one) => sectionOf(one, node.id) ?? []),
-          limits: RESIDENT,
+          limits: options.limits,
+          paging: "asked",
           cache,
         }),
       );

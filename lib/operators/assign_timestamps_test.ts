@@ -14,6 +14,7 @@ function operator(inputGroups: readonly number[]) {
     partition: 0,
     partitions: 1,
     state: undefined,
+    paged: false,
     maxKeyGroups: 128,
     clock: systemClock,
     logger: silentLogger,

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { keyIdentity } from "../key.ts";
+import { type KeyIdentity, keyIdentity } from "../key.ts";
 import type { Batch, Marker, Watermark } from "../record.ts";
 import { WatermarkGate } from "../runtime/gate.ts";
 import { keyedState, type Operator, type OperatorContext } from "../runtime/operator.ts";
@@ -33,7 +33,11 @@ export class DedupeOperator implements Operator {
   constructor(private readonly ttl: number, private readonly context: OperatorContext) {
     const gate = this.#gate = new WatermarkGate(context.inputGroups);
     const options = ttl === Infinity ? {} : { time: () => gate.current };
-    this.#last = keyedState(context).space<number>("last", options).table();
+    this.#last = keyedState(context).space<number>("last", { ...options, paged: context.paged }).table();
+  }
+
+  prefetch(identities: () => readonly KeyIdentity[]): Promise<void> | undefined {
+    return this.#last.resident ? undefined : this.#last.prefetch(identities());
   }
 
   batch(batch: Batch): void {

@@ -135,6 +135,7 @@ export class Rig {
       partitions,
       state: this.#partitions[partition],
       maxKeyGroups: GROUPS,
+      paged: false,
       clock: this.#clock,
       logger: silentLogger,
       inputGroups: [0],

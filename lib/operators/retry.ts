@@ -33,6 +33,7 @@ export class RetryOperator implements AsyncOperator {
       clock: context.clock,
       logger: context.logger,
       state: undefined,
+      paged: false,
       inputGroups: [],
       channel: NO_CHANNEL,
       output: () => ({ batch: (batch) => void this.#made.push(batch), marker: () => {} }),

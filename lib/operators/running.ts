@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { keyIdentity } from "../key.ts";
+import { type KeyIdentity, keyIdentity } from "../key.ts";
 import { Batch, type Marker, RecordView } from "../record.ts";
 import { keyedState, type Operator, type OperatorContext } from "../runtime/operator.ts";
 import type { Cell, Table } from "../state/log/mod.ts";
@@ -27,7 +27,11 @@ export class RunningOperator implements Operator {
     private readonly shape: RowShape | undefined,
     private readonly context: OperatorContext,
   ) {
-    this.#accs = keyedState(context).space("acc").table();
+    this.#accs = keyedState(context).space("acc", { paged: context.paged }).table();
+  }
+
+  prefetch(identities: () => readonly KeyIdentity[]): Promise<void> | undefined {
+    return this.#accs.resident ? undefined : this.#accs.prefetch(identities());
   }
 
   batch(batch: Batch): void {
@@ -58,7 +62,7 @@ export class RunningOperator implements Operator {
         (failed ??= []).push(i);
       }
     }
-    this.context.gauges.stateEntries = accs.live;
+    this.context.gauges.stateEntries = accs.keys;
     const made = new Batch(results, origin, rows, keys, batch.oneToOne);
     this.context.output().batch(failed === undefined ? made : leaveOut(made, results, failed));
   }
@@ -86,6 +90,6 @@ export class RunningOperator implements Operator {
     for (const { sequence } of snapshots as readonly Snapshot[]) {
       this.#sequence = Math.max(this.#sequence, sequence);
     }
-    this.context.gauges.stateEntries = this.#accs.live;
+    this.context.gauges.stateEntries = this.#accs.keys;
   }
 }

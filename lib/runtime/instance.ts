@@ -14,10 +14,18 @@ import { AsyncStage } from "./async_stage.ts";
 import { EdgeCounters, OperatorCounters, type SplitStatus, StageTimes } from "./counters.ts";
 import { Edge } from "./edge.ts";
 import { type FailureHandler, failureHandler } from "./failure.ts";
-import type { Operator, OperatorContext, Receiver } from "./operator.ts";
+import type { Operator, OperatorContext, Receiver, StageEntry } from "./operator.ts";
 import { StageOutputs } from "./outputs.ts";
-import { AlignedMerge, CountedOperator, Outbox, OutputPort, type OutputReader, UnionInput } from "./ports.ts";
-import { KeyRouter, RoundRobinRouter } from "./router.ts";
+import {
+  AlignedMerge,
+  CountedEntry,
+  CountedOperator,
+  Outbox,
+  OutputPort,
+  type OutputReader,
+  UnionInput,
+} from "./ports.ts";
+import { KeyRouter, type Prefetch, RoundRobinRouter } from "./router.ts";
 import { SinkTask } from "./sink_task.ts";
 import { type Restored, SnapshotCollector } from "./snapshots.ts";
 import { SourceTask } from "./source_task.ts";
@@ -286,13 +294,13 @@ export class Instance {
       );
     }
     const edges = this.#plan.edges.filter((edge) => edge.to === stage);
-    let inputs: { edge: Edge; receiver: Receiver }[];
+    let inputs: { edge: Edge; receiver: StageEntry }[];
     if (root.kind === "union") {
       const union = new UnionInput(this.#unionGroups.get(root)!, heads[0]!);
       inputs = edges.map((edge) => ({ edge: this.#edges.get(edge)!, receiver: union.port(edge.input) }));
     } else {
       const entry = root.kind === "keyBy"
-        ? this.#keyRouter(root, heads, exits)
+        ? this.#keyRouter(root, heads, exits, prefetchOf(operators, stage.instances))
         : heads.length > 1
         ? new RoundRobinRouter(heads)
         : heads[0]!;
@@ -311,11 +319,16 @@ export class Instance {
     });
   }
 
-  #keyRouter(node: GraphNode & { kind: "keyBy" }, heads: readonly Receiver[], exits: Exits): Receiver {
+  #keyRouter(
+    node: GraphNode & { kind: "keyBy" },
+    heads: readonly Receiver[],
+    exits: Exits,
+    prefetch: readonly (readonly Prefetch[])[],
+  ): StageEntry {
     const counters = this.#counters.get(node)!;
     const { dead, failed } = this.#failures(node, exits, ROUTER);
-    const router = new KeyRouter(node.keyOf, heads, this.#options.maxKeyGroups, failed);
-    return new CountedOperator(withFollowers(router, [dead]), counters);
+    const router = new KeyRouter(node.keyOf, heads, this.#options.maxKeyGroups, failed, prefetch);
+    return new CountedEntry(router, [dead], counters);
   }
 
   #operator(
@@ -351,6 +364,7 @@ export class Instance {
       clock,
       logger,
       state,
+      paged: state?.tracked === true && hasDoorKeys(node),
       inputGroups: this.#inputGroups(node),
       channel,
       output: (name) => {
@@ -491,6 +505,24 @@ class Exits {
     // What a router itself hands out (dead letters) is not one of the partitions and needs no alignment.
     return merge === undefined || partition === ROUTER ? outbox : merge.entry(this.own);
   }
+}
+
+/** Whether a keyed operator gets only records that came through the door of its stage: then their keys are known there. */
+function hasDoorKeys(node: GraphNode): boolean {
+  const before = node.inputs[0]!.node;
+  if (before.kind === "keyBy") return true;
+  return before.kind === "operator" && !before.ownRows && hasDoorKeys(before);
+}
+
+/** What brings keys into memory, by partition. */
+function prefetchOf(operators: readonly StageOperator[], partitions: number): Prefetch[][] {
+  return Array.from({ length: partitions }, (_, partition) =>
+    operators.flatMap((one) => {
+      const { prefetch } = one.operator;
+      return prefetch === undefined || one.partition !== partition || one.state?.tracked !== true
+        ? []
+        : [prefetch.bind(one.operator)];
+    }));
 }
 
 /** A receiver whose markers others are to have as well. */

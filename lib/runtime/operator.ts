@@ -10,6 +10,7 @@
  */
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
+import type { KeyIdentity } from "../key.ts";
 import type { Batch, Channel, Marker } from "../record.ts";
 import type { Partition } from "../state/log/mod.ts";
 
@@ -19,12 +20,25 @@ export interface Receiver {
   marker(marker: Marker): void;
 }
 
+/** The door of a stage: may have something to wait for before it is called again. */
+export interface StageEntry {
+  batch(batch: Batch): void | Promise<void>;
+  marker(marker: Marker): void;
+}
+
 /** One running instance of an operator. Every partition has its own, with its own state. */
 export interface Operator extends Receiver {
   /** Processing-time work that is due; called after `context.wakeAt`. */
   tick?(now: number): void;
   /** What it holds of a key, by name of the state; for tests and inspection. */
   inspect?(key: unknown): Readonly<Record<string, unknown>>;
+  /**
+   * Brings what it holds of keys into memory, for the batch that follows; called at the door of its stage, where `context.paged`.
+   *
+   * @param identities Of all keys the batch may have here; made when it is called.
+   * @returns What to wait for; undefined where nothing.
+   */
+  prefetch?(identities: () => readonly KeyIdentity[]): Promise<void> | undefined;
   /** What a checkpoint must know of it besides its keyed state, as plain data. Called at a barrier, before the barrier goes on. */
   snapshot?(): unknown;
   /**
@@ -59,6 +73,8 @@ export interface OperatorContext {
   readonly logger: Logger;
   /** The keyed state of this instance, behind a keyBy. Its tables and queues are asked for when the operator is made. */
   readonly state: Partition | undefined;
+  /** Whether keys are prefetched, so that its tables may page. */
+  readonly paged: boolean;
   /** Channel groups that will open in front of this operator. */
   readonly inputGroups: readonly number[];
   /** The channel of the rows this instance makes itself, for operators with rows of their own. */

@@ -8,7 +8,7 @@ import { Batch, type Channel, type Marker, type Origin } from "../record.ts";
 import type { EdgeItem } from "./edge.ts";
 import type { OperatorCounters } from "./counters.ts";
 import type { Barrier } from "./snapshots.ts";
-import type { Receiver } from "./operator.ts";
+import type { Receiver, StageEntry } from "./operator.ts";
 
 /** Counts what an operator is given, and calls it. */
 export class CountedOperator implements Receiver {
@@ -27,6 +27,24 @@ export class CountedOperator implements Receiver {
 export interface OutputReader {
   readonly receiver: Receiver;
   readonly copies: boolean;
+}
+
+/** Counts what comes to the door of a stage, and has others hear its markers as well. */
+export class CountedEntry implements StageEntry {
+  constructor(
+    private readonly entry: StageEntry,
+    private readonly followers: readonly Receiver[],
+    private readonly counters: OperatorCounters,
+  ) {}
+
+  batch(batch: Batch): void | Promise<void> {
+    this.counters.recordsIn += batch.length;
+    return this.entry.batch(batch);
+  }
+  marker(marker: Marker): void {
+    this.entry.marker(marker);
+    for (const follower of this.followers) follower.marker(marker);
+  }
 }
 
 /** An output of an operator: counts, and hands on to every reader in turn. Empty batches go nowhere. */

@@ -4,10 +4,13 @@
  * @module
  */
 import { MailerError } from "../errors.ts";
-import { keyGroup, keyIdentity, partitionOf } from "../key.ts";
+import { keyGroup, type KeyIdentity, keyIdentity, partitionOf } from "../key.ts";
 import { Batch, type Marker, type RecordContext, RecordView } from "../record.ts";
 import type { FailureHandler } from "./failure.ts";
-import type { Receiver } from "./operator.ts";
+import type { Operator, Receiver, StageEntry } from "./operator.ts";
+
+/** Brings keys into memory: {@link Operator.prefetch} of one operator. */
+export type Prefetch = NonNullable<Operator["prefetch"]>;
 
 /** Whole batches in turn; markers to all. */
 export class RoundRobinRouter implements Receiver {
@@ -28,11 +31,13 @@ export class RoundRobinRouter implements Receiver {
  * The door of a keyed stage: chooses the key of each record, writes it into the record, and hands the record to the partition
  * that owns the key's group. One key always goes to one partition; records of one key stay in order. Markers go to all.
  */
-export class KeyRouter implements Receiver {
+export class KeyRouter implements StageEntry {
   readonly #keyOf: (value: unknown, record: RecordContext) => unknown;
   readonly #partitions: readonly Receiver[];
   readonly #partitionOfGroup: Uint16Array;
   readonly #failed: FailureHandler;
+  /** For each partition, what brings keys into memory. */
+  readonly #prefetch: readonly (readonly Prefetch[])[];
   readonly #view = new RecordView();
   // Scratch of one batch: the partition of each record, the number of records of each partition.
   #owners = new Uint16Array(1024);
@@ -45,6 +50,7 @@ export class KeyRouter implements Receiver {
     partitions: readonly Receiver[],
     maxKeyGroups: number,
     failed: FailureHandler,
+    prefetch: readonly (readonly Prefetch[])[] = [],
   ) {
     this.#keyOf = keyOf;
     this.#partitions = partitions;
@@ -54,21 +60,38 @@ export class KeyRouter implements Receiver {
     );
     this.#counts = new Int32Array(partitions.length);
     this.#failed = failed;
+    this.#prefetch = prefetch;
   }
 
   marker(marker: Marker): void {
     for (const partition of this.#partitions) partition.marker(marker);
   }
 
-  batch(batch: Batch): void {
+  batch(batch: Batch): void | Promise<void> {
     const keys = new Array<unknown>(batch.length);
     const failed = this.#choose(batch, keys);
-    if (this.#partitions.length === 1 && !failed) {
-      this.#partitions[0]!.batch(new Batch(batch.values, batch.origin, batch.rows, keys, batch.oneToOne));
-      return;
-    }
+    const isWhole = this.#partitions.length === 1 && !failed;
     // In the order of their first records: a small input then comes out much as it went in.
-    for (const partition of this.#met) this.#partitions[partition]!.batch(this.#part(batch, keys, partition));
+    const parts = this.#met.map((partition) => ({
+      partition,
+      batch: isWhole
+        ? new Batch(batch.values, batch.origin, batch.rows, keys, batch.oneToOne)
+        : this.#part(batch, keys, partition),
+    }));
+    const fetching = parts.flatMap((part) => this.#fetch(part.partition, part.batch));
+    if (fetching.length > 0) return Promise.all(fetching).then(() => this.#handOn(parts));
+    this.#handOn(parts);
+  }
+
+  #handOn(parts: readonly { readonly partition: number; readonly batch: Batch }[]): void {
+    for (const { partition, batch } of parts) this.#partitions[partition]!.batch(batch);
+  }
+
+  /** Has the operators of a partition bring into memory what they hold of a batch's keys. */
+  #fetch(partition: number, { keys }: Batch): Promise<void>[] {
+    let made: KeyIdentity[] | undefined;
+    const identities = (): readonly KeyIdentity[] => made ??= keys!.map(keyIdentity);
+    return this.#prefetch[partition]?.flatMap((prefetch) => prefetch(identities) ?? []) ?? [];
   }
 
   /** Chooses keys and owners. Whether any record failed (it then has no owner). */

@@ -11,7 +11,7 @@ import type { Alarm, Clock } from "../clock.ts";
 import { Batch } from "../record.ts";
 import type { StageTimes } from "./counters.ts";
 import type { Edge } from "./edge.ts";
-import type { Operator, Receiver } from "./operator.ts";
+import type { Operator, StageEntry } from "./operator.ts";
 import type { StageOutputs } from "./outputs.ts";
 import type { Partition } from "../state/log/mod.ts";
 import type { Barrier, SnapshotCollector, TaskSnapshot } from "./snapshots.ts";
@@ -19,7 +19,7 @@ import type { Barrier, SnapshotCollector, TaskSnapshot } from "./snapshots.ts";
 /** Where a stage reads. */
 export interface StageInput {
   readonly edge: Edge;
-  readonly receiver: Receiver;
+  readonly receiver: StageEntry;
 }
 
 /** A part of the run that comes to an end by itself, by its input's end, or by an abort of its edges. */
@@ -154,8 +154,10 @@ export class FusedStage implements Task {
         const waiting = partition.settle();
         if (waiting !== undefined) await waiting;
       }
-      if (item instanceof Batch) receiver.batch(item);
-      else receiver.marker(item);
+      if (item instanceof Batch) {
+        const fetching = receiver.batch(item);
+        if (fetching !== undefined) await fetching;
+      } else receiver.marker(item);
       times.busy += clock.monotonic() - started;
       const full = this.#outputs.write();
       if (full !== undefined) await full;

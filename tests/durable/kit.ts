@@ -11,6 +11,7 @@ import type { StateBackend } from "../../lib/checkpoint/backend.ts";
 import type { Recovered, Sink, SinkWriter, Source } from "../../lib/connector.ts";
 import { yieldToEventLoop } from "../../lib/scheduling.ts";
 import { MemoryPages } from "../../lib/state/pages/memory.ts";
+import { RESIDENT, type StateLimits } from "../../lib/state/log/mod.ts";
 import type { PageStore } from "../../lib/state/pages/port.ts";
 
 /** Counts the calls that have an effect outside the process, and crashes at one of them. */
@@ -45,7 +46,11 @@ export class CrashPoint {
 }
 
 /** A backend whose pages outlive the runs that use it. */
-export function lastingBackend(pages: MemoryPages, point: CrashPoint): StateBackend {
+export function lastingBackend(
+  pages: MemoryPages,
+  point: CrashPoint,
+  limits: StateLimits = RESIDENT,
+): StateBackend {
   const store: PageStore = {
     write: (run, first, list) => point.pass(() => pages.write(run, first, list)),
     read: (refs) => pages.read(refs),
@@ -56,6 +61,7 @@ export function lastingBackend(pages: MemoryPages, point: CrashPoint): StateBack
   };
   return {
     type: "memory",
+    limits,
     describe: () => ({}),
     open: () => Promise.resolve(store),
     exists: () => Promise.resolve(true),

@@ -24,6 +24,7 @@ import {
   type Sample,
   slowSource,
 } from "./kit.ts";
+import { RESIDENT, type StateLimits } from "../../lib/state/log/mod.ts";
 
 /** Records of several splits, a little out of order. */
 function samples(count: number, seed: number): Sample[] {
@@ -90,6 +91,7 @@ const TOPOLOGIES: Record<string, Topology> = {
 };
 
 interface World {
+  readonly limits: StateLimits;
   readonly splits: Readonly<Record<string, readonly Sample[]>>;
   readonly pages: ReturnType<typeof newPages>;
   readonly outside: Outside;
@@ -98,11 +100,11 @@ interface World {
 function pipeline(
   topology: Topology,
   partitions: number,
-  { splits, pages, outside }: World,
+  { splits, limits, pages, outside }: World,
   point: CrashPoint,
 ): Env {
   const env = createEnv({ name: "swept" }).withBufferSize(16)
-    .withCheckpointing("1ms", { retain: 2 }).withStateBackend(lastingBackend(pages, point));
+    .withCheckpointing("1ms", { retain: 2 }).withStateBackend(lastingBackend(pages, point, limits));
   const stream = env.fromSource(slowSource(splits), {
     timestamp: ({ at }) => at,
     watermarks: boundedOutOfOrderness("500ms"),
@@ -134,10 +136,19 @@ async function run(
 
 const sorted = (rows: readonly unknown[]): string[] => rows.map((row) => JSON.stringify(row)).sort();
 
-for (const [name, topology] of Object.entries(TOPOLOGIES)) {
-  Deno.test(`crash sweep, ${name}: the output is that of the run that did not crash`, async () => {
+/** Everything in memory; and next to nothing there, so that keys leave it and are fetched, and runs of pages come and go. */
+const LIMITS: Record<string, StateLimits> = {
+  "": RESIDENT,
+  ", state that does not fit into memory": { changes: 4, liveBytes: 1000, cacheBytes: 4000, fanIn: 3 },
+};
+const CASES = Object.entries(TOPOLOGIES).flatMap(([name, topology]) =>
+  Object.entries(LIMITS).map(([suffix, limits]) => ({ name, topology, suffix, limits }))
+);
+
+for (const { name, topology, suffix, limits } of CASES) {
+  Deno.test(`crash sweep, ${name}${suffix}: the output is that of the run that did not crash`, async () => {
     const splits = IN_ORDER.includes(name) ? ONE_SPLIT : SPLITS;
-    const newWorld = (): World => ({ splits, pages: newPages(), outside: new Outside() });
+    const newWorld = (): World => ({ splits, limits, pages: newPages(), outside: new Outside() });
     const whole = newWorld(), count = new CrashPoint();
     await run(topology, [1, 1], whole, count);
     const expected = sorted(whole.outside.visible);

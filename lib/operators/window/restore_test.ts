@@ -245,6 +245,7 @@ class Rig {
       partitions,
       state: this.#partitions[partition],
       maxKeyGroups: GROUPS,
+      paged: false,
       clock: this.#clock,
       logger: silentLogger,
       inputGroups: [0],

@@ -33,6 +33,8 @@ export interface PartitionHost {
   readonly pages: PageStore;
   /** Whether changes are kept for a freeze to come. */
   readonly tracked: boolean;
+  /** Which spaces page: all, or those that ask for it. */
+  readonly paging: "all" | "asked";
   /** What its cells may take, bytes. */
   readonly liveBytes: number;
   newInstance(): number;
@@ -197,7 +199,10 @@ export class Partition {
       );
     }
     let space = this.#spaces.get(name);
-    if (space === undefined) this.#spaces.set(name, space = new Space(this.#host.operator, name, options));
+    if (space === undefined) {
+      const paged = this.#host.paging === "all" || options.paged === true;
+      this.#spaces.set(name, space = new Space(this.#host.operator, name, options, paged));
+    }
     if (space.time !== undefined) this.#hasMortal = true;
     return space;
   }
@@ -209,9 +214,11 @@ export class Partition {
     return claimed;
   }
 
-  /** Brings all tables and queues that have been asked for into memory, for partitions that keep all of it there. */
+  /** Brings all tables and queues that have been asked for into memory, but for those that page. */
   async load(): Promise<void> {
-    for (const table of this.#allTables()) await table.load();
+    for (const table of this.#allTables()) {
+      if (!table.space.paged || this.#host.liveBytes === Infinity) await table.load();
+    }
     for (const queue of this.#queues.values()) await queue.loadAll();
   }
 
@@ -361,10 +368,8 @@ export class Partition {
     const half = bytes / (CELL_BYTES + this.#valueBytes) / 2;
     const isShort = this.live > half;
     if (!isShort && !this.#hasMortal) return;
-    const tables = this.#allTables();
-    if (isShort && tables.reduce((sum, { young }) => sum + young, 0) > half) {
-      for (const table of tables) table.turn();
-    }
+    const tables = this.#allTables(), paged = isShort ? tables.filter(({ space }) => space.paged) : [];
+    if (paged.reduce((sum, { young }) => sum + young, 0) > half) { for (const table of paged) table.turn(); }
     if (!this.#hasMortal) return;
     const mortal = tables.filter((table) => table.mortal);
     const changed = Math.max(0, this.dirty - this.#dirtySwept);

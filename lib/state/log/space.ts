@@ -17,6 +17,8 @@ export interface SpaceOptions {
   readonly version?: number;
   /** Brings a value of an older version to the current one. Without it, such a value is an error. */
   readonly migrate?: (value: unknown, version: number) => unknown;
+  /** Whether keys leave memory and are fetched again, in a store that pages where it is asked for. Default false. */
+  readonly paged?: boolean;
   /** Now, for values that expire. Without it none does. Must not go back. */
   readonly time?: () => number;
   /**
@@ -43,6 +45,8 @@ export interface StoredEntry<V = unknown> {
 /** A space of one operator. */
 export class Space {
   readonly name: string;
+  /** Whether its keys may leave memory. */
+  readonly paged: boolean;
   readonly time: (() => number) | undefined;
   #version = 0;
   #migrate: ((value: unknown, version: number) => unknown) | undefined;
@@ -51,9 +55,10 @@ export class Space {
   readonly #operator: string;
 
   /** @param operator Names its owner, for errors. */
-  constructor(operator: string, name: string, options: SpaceOptions) {
+  constructor(operator: string, name: string, options: SpaceOptions, paged = true) {
     this.#operator = operator;
     this.name = name;
+    this.paged = paged;
     this.time = options.time;
     this.#isLate = options.late ?? false;
     this.#setVersion(options);

@@ -44,6 +44,8 @@ export interface StateStoreOptions {
   readonly limits?: StateLimits;
   /** A cache to share with other stores. */
   readonly cache?: PageCache;
+  /** Which spaces let keys leave memory: all (the default), or those that ask for it. */
+  readonly paging?: "all" | "asked";
   /** Whether changes are kept for checkpoints. Default true; without, the state is as good as lost with the process. */
   readonly tracked?: boolean;
 }
@@ -134,6 +136,7 @@ export class StateStore implements AsyncDisposable {
   readonly #cache: PageCache;
   readonly #places: Places;
   readonly #tracked: boolean;
+  readonly #paging: "all" | "asked";
   readonly #runs: RunList;
   readonly #stored: readonly StoredTable[];
   readonly #partitions: Partition[] = [];
@@ -162,6 +165,7 @@ export class StateStore implements AsyncDisposable {
     const { operator, pages, section, retained = [], limits = {} } = options;
     this.#operator = operator;
     this.#tracked = options.tracked ?? true;
+    this.#paging = options.paging ?? "all";
     this.#pages = pages;
     this.maxKeyGroups = maxKeyGroups;
     this.#places = new Places(maxKeyGroups);
@@ -205,6 +209,7 @@ export class StateStore implements AsyncDisposable {
       runs: this.#runs,
       pages: this.#pages,
       tracked: this.#tracked,
+      paging: this.#paging,
       get liveBytes() {
         return store.limits.liveBytes / store.#partitions.length;
       },

@@ -393,6 +393,7 @@ export class Table<V = unknown> {
     if (this.#whole) return;
     for await (const lot of this.scan()) for (const entry of lot) this.#keep(entry);
     this.#whole = true;
+    this.keys = this.#cells.size; // it may have been an estimate
   }
 
   #sorted(): Live<V>[] {
