@@ -423,6 +423,18 @@ Deno.test("distinct counts equal values once, however they are spelt", () => {
   assert.equal(over(distinct("v"), null), 0);
 });
 
+Deno.test("one function of numbers as several: its accumulator is the number, its row has the one column", () => {
+  const f = aggregates({ ["__proto__"]: sum<{ v: unknown }>("v") });
+  let acc = f.create();
+  for (const v of [3, 0.5]) acc = f.add(acc, { v }, v, v);
+  assert.equal(acc, 3.5);
+  assert.throws(() => f.add(acc, { v: "x" }, 1, 1), { code: "not_a_number" });
+  assert.equal(JSON.stringify(f.result(f.merge(f.create(), acc))), '{"__proto__":3.5}');
+  const least = aggregates({ first: min<{ v: string }>("v") });
+  assert.deepEqual(least.result(least.create()), { first: null });
+  assert.deepEqual(least.result(least.add(least.create(), { v: "b" }, 0, 0)), { first: "b" });
+});
+
 Deno.test("several functions make one row, in their order, whatever they are called", () => {
   const f = aggregates({
     n: count(),

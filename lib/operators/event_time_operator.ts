@@ -89,6 +89,7 @@ export abstract class EventTimeOperator implements Operator {
   }
 
   snapshot(): unknown {
+    this.flush(); // a restore may have made rows, and nothing has come since
     const { watermark, before, sequence, context } = this;
     const own = this.snapshotOwn();
     return { partition: context.partition, watermark, before, sequence, own } satisfies OperatorSnapshot;

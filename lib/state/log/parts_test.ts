@@ -102,6 +102,30 @@ Deno.test("the heap gives the least first, and can be cut", () => {
   }));
 });
 
+Deno.test("cells: what is packed into them does not mix", () => {
+  const cell = new Cell("id", "id", 1, undefined, 0, false);
+  const seen = () => [cell.key, cell.expires, cell.stored, cell.gone, cell.delta];
+  assert.deepEqual(seen(), ["id", undefined, false, false, 1]);
+  cell.stored = true;
+  cell.gone = true;
+  for (const delta of [0, -1, 1, 0]) {
+    cell.delta = delta;
+    assert.deepEqual(seen(), ["id", undefined, true, true, delta]);
+  }
+  cell.delta--;
+  cell.stored = false;
+  assert.deepEqual(seen(), ["id", undefined, false, true, -1]);
+  cell.expires = 0;
+  cell.key = ["id"];
+  cell.gone = false;
+  assert.deepEqual(seen(), [["id"], 0, false, false, -1]);
+  cell.expires = undefined;
+  assert.deepEqual(seen(), [["id"], undefined, false, false, -1]);
+  cell.key = "id";
+  assert.deepEqual(seen(), ["id", undefined, false, false, -1]);
+  assert.equal(new Cell("id", "id", 1, undefined, -1, true).delta, 0);
+});
+
 Deno.test("cells that were asked for stay for another turn, and so do those that must", () => {
   const map = new CellMap<number>();
   for (let i = 0; i < 10; i++) map.add(new Cell(i, i, i, undefined, 0, false));
