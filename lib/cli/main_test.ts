@@ -32,6 +32,7 @@ Deno.test("run: --quiet says nothing, --verbose when it runs, --json all in one 
     written: 2,
     deadLetters: 0,
     dropped: {},
+    restarts: 0,
   });
 });
 

@@ -96,7 +96,7 @@ for (const kind of ["memory", "kv", "sqlite"] as const) {
     assert.match(verified.out, new RegExp(`^checkpoint ${number}: OK, \\d+ pages in \\d runs?\n`));
 
     const held = async (...args: string[]) => lines((await w.ask("state", "w.yaml", "sums", ...args)).out);
-    assert.deepEqual(await held("a"), [{ space: "acc", order: 0, value: [4] }]);
+    assert.deepEqual(await held("a"), [{ space: "acc", order: 0, value: 4 }]);
     assert.deepEqual(await held('"b"', "--at", String(number)), [{ space: "acc", order: 0, value: [2] }]);
     assert.deepEqual(await held("7"), [{ space: "acc", order: 0, value: [5] }]);
     const none = await w.ask("state", "w.yaml", "sums", "8");
