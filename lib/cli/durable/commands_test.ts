@@ -97,8 +97,8 @@ for (const kind of ["memory", "kv", "sqlite"] as const) {
 
     const held = async (...args: string[]) => lines((await w.ask("state", "w.yaml", "sums", ...args)).out);
     assert.deepEqual(await held("a"), [{ space: "acc", order: 0, value: 4 }]);
-    assert.deepEqual(await held('"b"', "--at", String(number)), [{ space: "acc", order: 0, value: [2] }]);
-    assert.deepEqual(await held("7"), [{ space: "acc", order: 0, value: [5] }]);
+    assert.deepEqual(await held('"b"', "--at", String(number)), [{ space: "acc", order: 0, value: 2 }]);
+    assert.deepEqual(await held("7"), [{ space: "acc", order: 0, value: 5 }]);
     const none = await w.ask("state", "w.yaml", "sums", "8");
     assert.deepEqual([none.code, none.out], [0, ""]);
     assert.match(none.err, /holds nothing of key 8\nhint: it was read as JSON; the text is '"8"'\n$/);
