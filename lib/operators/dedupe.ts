@@ -51,7 +51,9 @@ export class DedupeOperator implements Operator {
       const before = last.get(identity);
       if (before !== undefined && timestamp < before.value + ttl) continue;
       const expires = ttl === Infinity ? undefined : timestamp + ttl;
-      if (before === undefined) last.add(identity, key, timestamp, expires);
+      if (expires !== undefined && expires <= gate.current) { // forgotten as soon as it is kept: U2
+        if (before !== undefined) last.remove(before);
+      } else if (before === undefined) last.add(identity, key, timestamp, expires);
       else last.set(identity, timestamp, expires, before.key);
       passed.push(i);
     }
