@@ -23,7 +23,14 @@ import type {
 } from "../runtime/snapshots.ts";
 import type { Frozen, Section, StateStore } from "../state/log/mod.ts";
 import { setOwn } from "../value.ts";
-import { documentOf, type Manifest, type ManifestStore, type OperatorState } from "./manifest.ts";
+import {
+  documentOf,
+  type Manifest,
+  type ManifestStore,
+  type OperatorState,
+  releaseSections,
+  stateBytesOf,
+} from "./manifest.ts";
 
 /** How often checkpoints are taken, and how many are kept. */
 export interface CheckpointSettings {
@@ -230,7 +237,7 @@ export class Coordinator {
   }
 
   async #take(savepoint: string | undefined): Promise<Manifest> {
-    const { run, clock, manifests, settings } = this.#options;
+    const { run, clock, manifests, settings, stores } = this.#options;
     this.#throwIfOver();
     const number = run.snapshots.nextNumber(), takenAt = clock.now(), started = clock.monotonic();
     const whole = run.snapshots.begin(number);
@@ -266,7 +273,7 @@ export class Coordinator {
         this.#throwIfOver(); // another run may be recovering
         await manifests.write(manifest, savepoint === undefined ? "replace" : "new");
       } catch (error) {
-        await this.#release(operators);
+        await releaseSections({ operators }, stores);
         throw error;
       }
       if (committing.length > 0) await this.#step("prepared", number);
@@ -333,7 +340,7 @@ export class Coordinator {
     }
     const failed = (await Promise.allSettled(waiting)).find(({ status }) => status === "rejected");
     if (failed?.status === "rejected") {
-      await this.#release(operators);
+      await releaseSections({ operators }, stores);
       throw failed.reason;
     }
     return { operators, finished };
@@ -394,33 +401,24 @@ export class Coordinator {
     }
   }
 
-  async #release(operators: Manifest["operators"]): Promise<void> {
-    for (const [id, { section }] of Object.entries(operators)) {
-      if (section !== undefined) await this.#options.stores.get(id)?.release(section);
-    }
-  }
-
-  #count({ takenAt, durationMs, number, operators }: Manifest, blockedMs: number): void {
-    const { stats } = this;
+  #count(manifest: Manifest, blockedMs: number): void {
+    const { stats } = this, { takenAt, durationMs, number } = manifest;
     stats.lastBlockedMs = blockedMs;
     stats.completed++;
     stats.lastTakenAt = takenAt;
     stats.lastDurationMs = durationMs;
     stats.lastNumber = number;
-    stats.lastBytes = Object.values(operators).reduce(
-      (sum, { section }) => sum + (section?.runs.reduce((bytes, run) => bytes + run.bytes, 0) ?? 0),
-      0,
-    );
+    stats.lastBytes = stateBytesOf(manifest);
   }
 
   /** Removes the oldest. A run of pages goes when no manifest names it any more. */
   async #retain(manifest: Manifest): Promise<void> {
-    const { manifests, settings } = this.#options;
+    const { manifests, settings, stores } = this.#options;
     this.#retained.push(manifest);
     const old = this.#retained.splice(0, Math.max(0, this.#retained.length - settings.retain));
     if (old.length === 0) return;
     await manifests.remove(old.map(documentOf));
-    for (const { operators } of old) await this.#release(operators);
+    for (const one of old) await releaseSections(one, stores);
   }
 
   async #step(step: CheckpointStep, number: number): Promise<void> {

@@ -11,12 +11,20 @@
 import type { Clock } from "../clock.ts";
 import { codeOf, MailerError } from "../errors.ts";
 import { nearest } from "../expr/mod.ts";
-import { PageCache, type Section } from "../state/log/mod.ts";
+import { PageCache } from "../state/log/mod.ts";
 import { checkPage, PageKind } from "../state/log/page.ts";
 import { Run, type RunRef } from "../state/log/run.ts";
 import type { PageStore } from "../state/pages/port.ts";
 import type { StateBackend } from "./backend.ts";
-import { checkSavepointName, type FoundManifest, type Manifest, ManifestStore } from "./manifest.ts";
+import {
+  checkSavepointName,
+  type FoundManifest,
+  labelOf,
+  type Manifest,
+  ManifestStore,
+  sectionsOf,
+  stateBytesOf,
+} from "./manifest.ts";
 
 /** Pages that are read at once. */
 const PAGES_A_READ = 64;
@@ -69,11 +77,6 @@ export interface MadeSavepoint {
   readonly passedOver: readonly { readonly found: FoundManifest; readonly why: string }[];
 }
 
-/** What keyed state an operator names, in bytes of its runs. */
-export function sectionBytes({ runs }: Section): number {
-  return runs.reduce((sum, { bytes }) => sum + bytes, 0);
-}
-
 /** A checkpoint or savepoint in short. */
 export function factsOf({ number, savepoint, manifest }: FoundManifest): CheckpointFacts {
   const kind = savepoint === undefined ? "checkpoint" : "savepoint";
@@ -91,7 +94,6 @@ export function factsOf({ number, savepoint, manifest }: FoundManifest): Checkpo
     };
   }
   const { status, finished, takenAt, durationMs } = manifest;
-  const stateBytes = sectionsOf(manifest).reduce((sum, section) => sum + sectionBytes(section), 0);
   return {
     kind,
     number,
@@ -100,14 +102,9 @@ export function factsOf({ number, savepoint, manifest }: FoundManifest): Checkpo
     finished,
     takenAt,
     durationMs,
-    stateBytes,
+    stateBytes: stateBytesOf(manifest),
     damage: undefined,
   };
-}
-
-/** How one is called in a sentence. */
-export function labelOf({ number, savepoint }: Pick<FoundManifest, "number" | "savepoint">): string {
-  return savepoint === undefined ? `checkpoint ${number}` : `savepoint "${savepoint}"`;
 }
 
 /**
@@ -191,7 +188,7 @@ export class Checkpoints implements AsyncDisposable {
   async verify(found: FoundManifest): Promise<Verdict> {
     const { manifest } = found;
     if (manifest instanceof MailerError) return { found, runs: 0, pages: 0, damage: [manifest.message] };
-    const refs = sectionsOf(manifest).flatMap(({ runs }) => runs), damage: string[] = [];
+    const refs = sectionsOf(manifest).flatMap(([, { runs }]) => runs), damage: string[] = [];
     for (const ref of refs) damage.push(...await this.#damageOf(ref));
     return { found, runs: refs.length, pages: refs.reduce((sum, { pages }) => sum + pages, 0), damage };
   }
@@ -327,13 +324,9 @@ function absentSavepoint(name: string, savepoints: readonly FoundManifest[]): Ma
   );
 }
 
-function sectionsOf({ operators }: Manifest): Section[] {
-  return Object.values(operators).flatMap(({ section }) => section ?? []);
-}
-
 function runsOf({ manifest }: FoundManifest): string[] {
   if (manifest instanceof MailerError) return [];
-  return sectionsOf(manifest).flatMap(({ runs }) => runs.map(({ run }) => run));
+  return sectionsOf(manifest).flatMap(([, { runs }]) => runs.map(({ run }) => run));
 }
 
 /** Reads all pages of a run. */

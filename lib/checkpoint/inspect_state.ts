@@ -16,7 +16,7 @@ import { Run } from "../state/log/run.ts";
 import type { StoredPiece, StoredTable } from "../state/log/section.ts";
 import { Space, type StoredEntry, StoredValue } from "../state/log/space.ts";
 import type { PageStore } from "../state/pages/port.ts";
-import { labelOf } from "./inspect.ts";
+import { labelOf } from "./manifest.ts";
 import type { Manifest, OperatorState } from "./manifest.ts";
 
 /** A space of an operator in numbers. */

@@ -13,7 +13,7 @@ import { Buffer } from "node:buffer";
 import type { Committable } from "../connector.ts";
 import { asError, MailerError } from "../errors.ts";
 import type { SourceSnapshot } from "../runtime/snapshots.ts";
-import { openDocument, sealDocument, type Section } from "../state/log/mod.ts";
+import { openDocument, sealDocument, type Section, type StateStore } from "../state/log/mod.ts";
 import { LARGEST_PAGE, type PageStore } from "../state/pages/port.ts";
 
 /** What is known of an operator. */
@@ -69,6 +69,38 @@ export function documentOf({ number, savepoint }: Pick<Manifest, "number" | "sav
   return savepoint === undefined
     ? CHECKPOINTS + String(number).padStart(DIGITS, "0")
     : SAVEPOINTS + savepoint;
+}
+
+/** How one is called in a sentence. */
+export function labelOf({ number, savepoint }: Pick<FoundManifest, "number" | "savepoint">): string {
+  return savepoint === undefined ? `checkpoint ${number}` : `savepoint "${savepoint}"`;
+}
+
+/** The keyed state that a manifest names, by operator. */
+export function sectionsOf(
+  { operators }: Pick<Manifest, "operators">,
+): (readonly [operator: string, section: Section])[] {
+  return Object.entries(operators).flatMap(([id, { section }]) =>
+    section === undefined ? [] : [[id, section] as const]
+  );
+}
+
+/** Size of the keyed state that a manifest names, bytes. */
+export function stateBytesOf(manifest: Pick<Manifest, "operators">): number {
+  return sectionsOf(manifest).reduce((sum, [, section]) => sum + sectionBytes(section), 0);
+}
+
+/** Size of the keyed state of one operator, in bytes of its runs. */
+export function sectionBytes({ runs }: Section): number {
+  return runs.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** Lets go of what a manifest names that is not there any more, or never will be. */
+export async function releaseSections(
+  manifest: Pick<Manifest, "operators">,
+  stores: ReadonlyMap<string, StateStore>,
+): Promise<void> {
+  for (const [id, section] of sectionsOf(manifest)) await stores.get(id)?.release(section);
 }
 
 /** @throws {MailerError} `invalid_savepoint_name` */

@@ -25,7 +25,15 @@ import {
   type StateStore,
 } from "../state/log/mod.ts";
 import type { PageStore } from "../state/pages/port.ts";
-import { documentOf, type FoundManifest, type Manifest, type ManifestStore } from "./manifest.ts";
+import {
+  documentOf,
+  type FoundManifest,
+  labelOf,
+  type Manifest,
+  type ManifestStore,
+  releaseSections,
+  sectionsOf,
+} from "./manifest.ts";
 
 /** What to recover with. */
 export interface RecoveryOptions {
@@ -126,10 +134,10 @@ function candidatesOf(found: readonly FoundManifest[], savepoint: string | undef
 
 /** R4. */
 function checkMatch(
-  { operators, sources, committables, savepoint, number }: Manifest,
+  manifest: Manifest,
   options: RecoveryOptions,
 ): void {
-  const { plan, allowUnmatched, logger } = options;
+  const { plan, allowUnmatched, logger } = options, { operators, sources, committables } = manifest;
   const ids = new Set(plan.nodes.map(({ id }) => id));
   const held = Object.entries(operators).flatMap(([id, { section, snapshots }]) =>
     section !== undefined || snapshots.some((own) => own !== undefined) ? [id] : []
@@ -137,7 +145,7 @@ function checkMatch(
   const lost = [...Object.keys(sources), ...held, ...Object.keys(committables)].filter((id) => !ids.has(id));
   if (lost.length === 0) return;
   const list = lost.map((id) => `"${id}"`).join(", ");
-  const where = savepoint === undefined ? `checkpoint ${number}` : `savepoint "${savepoint}"`;
+  const where = labelOf(manifest);
   if (allowUnmatched) {
     logger.log("warn", "state left behind", { checkpoint: where, parts: list });
     return;
@@ -240,16 +248,10 @@ async function openAt(
     async settle() {
       if (first !== undefined) {
         await manifests.write(first);
-        for (const [id, { section }] of Object.entries(first.operators)) {
-          if (section !== undefined) stores.get(id)?.hold(section);
-        }
+        for (const [id, section] of sectionsOf(first)) stores.get(id)?.hold(section);
       }
       await manifests.remove(stale.map(documentOf));
-      for (const { operators } of stale) {
-        for (const [id, { section }] of Object.entries(operators)) {
-          if (section !== undefined) await stores.get(id)?.release(section);
-        }
-      }
+      for (const one of stale) await releaseSections(one, stores);
     },
   };
 }

@@ -61,7 +61,8 @@ export interface Checkpoint {
 /** Makes an instance. */
 export type Make = (context: OperatorContext) => Operator;
 
-class HandClock implements Clock {
+/** A clock that is set by hand, and calls nobody. */
+export class HandClock implements Clock {
   constructor(public time: number) {}
   now(): number {
     return this.time;

@@ -22,7 +22,8 @@ import {
 import { fileSink } from "../../connectors/file/mod.ts";
 import { blackholeSink } from "../../connectors/memory/mod.ts";
 import { abortable } from "../../lib/abortable.ts";
-import { openCheckpoints, sectionBytes } from "../../lib/checkpoint/inspect.ts";
+import { openCheckpoints } from "../../lib/checkpoint/inspect.ts";
+import { sectionBytes } from "../../lib/checkpoint/manifest.ts";
 import { spacesOf, stateOf } from "../../lib/checkpoint/inspect_state.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { MailerError } from "../../lib/errors.ts";

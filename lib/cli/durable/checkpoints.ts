@@ -6,7 +6,8 @@
 import { MailerError } from "../../errors.ts";
 import type { Command } from "../command.ts";
 import { EXIT, type ExitCode } from "../exit_code.ts";
-import { factsOf, labelOf, type Verdict } from "../../checkpoint/inspect.ts";
+import { factsOf, type Verdict } from "../../checkpoint/inspect.ts";
+import { labelOf } from "../../checkpoint/manifest.ts";
 import type { FoundManifest } from "../../checkpoint/manifest.ts";
 import { list } from "./list.ts";
 import { actionOf, nothingKept, nothingToSay, type Opened, withCheckpoints } from "./open.ts";

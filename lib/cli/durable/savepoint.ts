@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { labelOf } from "../../checkpoint/inspect.ts";
+import { labelOf } from "../../checkpoint/manifest.ts";
 import { MailerError } from "../../errors.ts";
 import type { Command } from "../command.ts";
 import { EXIT, type ExitCode } from "../exit_code.ts";

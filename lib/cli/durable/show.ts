@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { factsOf, labelOf, sectionBytes } from "../../checkpoint/inspect.ts";
+import { factsOf } from "../../checkpoint/inspect.ts";
+import { labelOf, sectionBytes } from "../../checkpoint/manifest.ts";
 import { spacesOf } from "../../checkpoint/inspect_state.ts";
 import type { Manifest } from "../../checkpoint/manifest.ts";
 import { MailerError } from "../../errors.ts";

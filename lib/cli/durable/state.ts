@@ -4,7 +4,7 @@
  * @module
  */
 import { reasonToPassOver } from "../../checkpoint/recovery.ts";
-import { labelOf, sectionBytes } from "../../checkpoint/inspect.ts";
+import { labelOf, sectionBytes } from "../../checkpoint/manifest.ts";
 import { type HeldState, spacesOf, stateOf, stateOfKey } from "../../checkpoint/inspect_state.ts";
 import { asError, codeOf, MailerError } from "../../errors.ts";
 import { parseJson } from "../../json.ts";

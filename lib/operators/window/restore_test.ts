@@ -8,7 +8,7 @@
  */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Alarm, Clock } from "../../clock.ts";
+import { HandClock } from "../restore_fixture.ts";
 import { groupsOf, keyGroup, keyIdentity, partitionOf } from "../../key.ts";
 import { silentLogger } from "../../log.ts";
 import { Batch, type Channel, type Marker } from "../../record.ts";
@@ -132,19 +132,6 @@ function inputs({ unit = 1, time = "event" }: Case): fc.Arbitrary<Step[]> {
     }
     return steps;
   });
-}
-
-class HandClock implements Clock {
-  constructor(public time: number) {}
-  now(): number {
-    return this.time;
-  }
-  monotonic(): number {
-    return this.time;
-  }
-  schedule(): Alarm {
-    return { cancel() {} };
-  }
 }
 
 /** What came out. */

@@ -339,8 +339,9 @@ export class Partition {
    */
   settle(): Promise<void> | undefined {
     this.round++;
-    if (this.#host.tracked) this.#sample();
-    const waiting = this.#host.relieve(this);
+    const { tracked } = this.#host;
+    if (tracked) this.#sample();
+    const waiting = tracked ? this.#host.relieve(this) : undefined; // what is not tracked is never written
     this.#sweep(this.#host.liveBytes);
     return waiting;
   }
