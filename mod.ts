@@ -46,6 +46,7 @@ export {
 export {
   KeyedStream,
   type ReduceOptions,
+  type RunningOptions,
   type TriggerOptions,
   type WindowContext,
   WindowedStream,

@@ -3,6 +3,7 @@ import { count, first, last, max, min, sum } from "../lib/aggregate/mod.ts";
 import { parseJson, stringifyJson } from "../lib/json.ts";
 import { boundedOutOfOrderness, monotonic, noWatermarks } from "../lib/runtime/watermarks.ts";
 import { createEnv } from "../lib/stream/env.ts";
+import type { KeyedStream } from "../lib/stream/keyed_stream.ts";
 import type { Stream } from "../lib/stream/stream.ts";
 import {
   collectingSink,
@@ -637,3 +638,36 @@ Deno.test("records read without timestamps have the time of reading; a strategy 
   assert.deepEqual(seen, [-Infinity, -Infinity, -Infinity], "no watermarks means none");
   await handle.stop();
 });
+
+const RUNNING: Readonly<Record<string, (keyed: KeyedStream<string, Event>) => Stream<unknown>>> = {
+  reduce: (keyed) => keyed.reduce((n: number | undefined) => (n ?? 0) + 1, { ttl: 10, id: "t3" }),
+  aggregate: (keyed) => keyed.aggregate({ n: count() }, { ttl: 10, id: "t3" }),
+};
+for (const [type, build] of Object.entries(RUNNING)) {
+  Deno.test(`T3: ${type} forgets a key whose ttl has passed, and begins anew`, async () => {
+    let metrics!: () => Promise<string>;
+    const h = await harness<Event, unknown>((stream, env) => {
+      metrics = () => env.metrics();
+      return build(stream.keyBy(({ key }) => key, { partitions: 2 }));
+    }, { watermarks: boundedOutOfOrderness(0) });
+    const push = async (timestamp: number, key: string) => {
+      await h.push(event(1, key), { timestamp });
+      const row = h.output.at(-1) as number | { readonly n: number };
+      return typeof row === "number" ? row : row.n;
+    };
+    assert.equal(await push(0, "a"), 1);
+    assert.equal(await push(4, "a"), 2);
+    assert.equal(await push(2, "a"), 3, "an earlier record takes nothing away");
+    assert.equal(await push(13, "b"), 1);
+    assert.equal(await push(13, "a"), 4, "4 + 10 has not been reached");
+    assert.equal(await push(23, "b"), 1, "13 + 10 has been reached by this very record");
+    assert.equal(await push(24, "a"), 1);
+    assert.equal(await push(3, "late"), 1);
+    assert.equal(await push(3, "late"), 1, "forgotten at once");
+    for (let i = 0; i < 1000; i++) await push(100 + i, `k${i}`);
+    const [, held] = (await metrics()).match(
+      /mailer_state_entries\{operator="t3",pipeline="test"\} (\d+)/,
+    )!;
+    assert.ok(Number(held) < 30, `${held} keys are held of 1,000 with 10 live ones`);
+  });
+}

@@ -3,8 +3,11 @@
  *
  * @module
  */
-import { asError, MailerError } from "../errors.ts";
+import { asError, codeOf, MailerError } from "../errors.ts";
 import { refusalOf } from "./permission.ts";
+
+/** `stack` adds where in the program it was raised, with all causes. */
+export type ErrorDetail = "stack" | "message";
 
 /** How an error is shown. */
 export interface ErrorTextOptions {
@@ -12,8 +15,8 @@ export interface ErrorTextOptions {
   readonly about?: string | undefined;
   /** Hides secrets. */
   readonly mask?: (text: string) => string;
-  /** `stack` adds where in the program it was raised, with all causes. */
-  readonly detail?: "stack" | "message";
+  /** Default `message`. */
+  readonly detail?: ErrorDetail;
 }
 
 /** One error as lines of text, each with its line end. */
@@ -21,12 +24,27 @@ export function errorText(
   thrown: unknown,
   { about, mask = same, detail = "message" }: ErrorTextOptions = {},
 ): string {
-  const error = refusalOf(thrown) ?? asError(thrown);
-  const hint = error instanceof MailerError ? error.hint : UNEXPECTED;
+  const { error, hint } = explained(thrown);
   const lines = [`error: ${about === undefined ? "" : `${about}: `}${error.message}`];
   if (hint !== undefined) lines.push(`hint: ${hint}`);
   if (detail === "stack") lines.push(...stacks(error));
   return mask(lines.map((line) => `${line}\n`).join(""));
+}
+
+/** The same as an object. */
+export function errorJson(thrown: unknown, detail: ErrorDetail = "message"): Record<string, unknown> {
+  const { error, hint } = explained(thrown);
+  return {
+    code: codeOf(error),
+    message: error.message,
+    ...(hint === undefined ? {} : { hint }),
+    ...(detail === "stack" ? { stack: stacks(error) } : {}),
+  };
+}
+
+function explained(thrown: unknown): { readonly error: Error; readonly hint: string | undefined } {
+  const error = refusalOf(thrown) ?? asError(thrown);
+  return { error, hint: error instanceof MailerError ? error.hint : UNEXPECTED };
 }
 
 const UNEXPECTED = "--debug shows where this comes from";

@@ -36,6 +36,29 @@ Deno.test("run: --quiet says nothing, --verbose when it runs, --json all in one 
   });
 });
 
+Deno.test("run: with --json every line on standard error is a JSON object, of a run that fails too", async () => {
+  const bad = COPY.replace("value > 1", "value.a > 1");
+  await using w = await world({ files: { "copy.yaml": COPY, "bad.yaml": bad } });
+  const flags = ["--json", "--verbose", "--progress", "--debug", "--metrics", "127.0.0.1:0"];
+  const lines = async (...args: string[]) =>
+    (await w.mailer("run", ...args, ...flags)).err.trimEnd().split("\n").map((line) => JSON.parse(line));
+  const fine = await lines("copy.yaml");
+  assert.deepEqual(fine.map(({ event }) => event).filter((event) => event !== "progress"), [
+    "metrics",
+    "running",
+    undefined,
+  ]);
+  assert.match(fine[0].url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
+  const { outcome, error } = (await lines("bad.yaml")).at(-1);
+  assert.equal(outcome, "failed");
+  assert.match(error.message, /^operator "most": /);
+  assert.equal(Array.isArray(error.stack), true);
+  const kafka = COPY.replace("stdout", "kafka, kafka: { brokers: [b:1], topic: t }");
+  await using other = await world({ files: { "kafka.yaml": kafka } });
+  const { err } = await other.mailer("run", "kafka.yaml", "--json");
+  assert.deepEqual(Object.keys(JSON.parse(err)), ["event", "error"]);
+});
+
 Deno.test("run: all problems of all documents at once, nothing is run, exit code 2", async () => {
   const bad = COPY.replace("where: value > 1", "were: value > 1").replace("stdout", "stdou");
   await using w = await world({ files: { "copy.yaml": COPY, "bad.yaml": bad } });

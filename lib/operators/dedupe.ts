@@ -12,11 +12,8 @@ import type { Batch, Marker, Watermark } from "../record.ts";
 import { WatermarkGate } from "../runtime/gate.ts";
 import { keyedState, type Operator, type OperatorContext } from "../runtime/operator.ts";
 import type { Table } from "../state/log/mod.ts";
+import { freeExpired } from "./expiry.ts";
 import { selectRecords } from "./select.ts";
-
-/** Keys that are looked at when the watermark has risen, whether they can be freed: so many, and more the larger the batch was. */
-const LOOKED_AT = 256;
-const LOOKED_AT_A_RECORD = 2;
 
 /** What a checkpoint keeps besides the keys. */
 interface Snapshot {
@@ -58,7 +55,7 @@ export class DedupeOperator implements Operator {
       passed.push(i);
     }
     this.context.dropped("duplicate", batch.length - passed.length);
-    if (gate.current > risenFrom) this.#free(LOOKED_AT + LOOKED_AT_A_RECORD * batch.length);
+    if (gate.current > risenFrom) this.#free(batch.length);
     this.#count();
     this.context.output().batch(
       passed.length === batch.length ? batch : selectRecords(batch, batch.values, passed),
@@ -68,17 +65,14 @@ export class DedupeOperator implements Operator {
   marker(marker: Marker): void {
     if (this.#gate.marker(marker)) {
       if (marker.kind === "end" && this.ttl < Infinity) this.#last.drop(); // the watermark is Infinity, and nothing more comes
-      else this.#free(LOOKED_AT);
+      else this.#free(0);
       this.#count();
     }
     this.context.output().marker(marker);
   }
 
-  /** Frees some of what is forgotten: a key that has expired is not found, whether it still takes memory or not. */
-  #free(steps: number): void {
-    if (this.ttl === Infinity) return;
-    // A round ends where one generation of keys does: the rest of the young ones, the old ones, the young ones from the start.
-    for (let round = 0; round < 3 && steps > 0; round++) steps = this.#last.sweep(steps);
+  #free(records: number): void {
+    if (this.ttl < Infinity) freeExpired(this.#last, records);
   }
 
   #count(): void {

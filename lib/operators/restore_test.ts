@@ -18,6 +18,7 @@ import type { KeyedContext } from "./process/context.ts";
 import { KeyedProcessOperator } from "./process/keyed.ts";
 import { byKey, emptyOutcome, type Make, Rig, runWithBreaks, type Step } from "./restore_fixture.ts";
 import { RunningOperator } from "./running.ts";
+import { RunningTtlOperator } from "./running_ttl.ts";
 import { oneRow, windowOperator, type WindowSettings, type WindowTrigger } from "./window/mod.ts";
 
 const KEYS: readonly unknown[] = ["a", "b", "c", 4, { part: 5 }, null, "g", "\u0000"];
@@ -101,6 +102,15 @@ Deno.test("reduce and aggregate: the numbers of records go on, and rise for each
 for (const ttl of [5, 40, Infinity]) {
   Deno.test(`dedupe with ttl ${ttl} forgets after a restore what it would have forgotten`, async () => {
     await compare((context) => new DedupeOperator(ttl, context));
+  });
+}
+
+for (const ttl of [5, 40]) {
+  Deno.test(`running results with ttl ${ttl} forget after a restore what they would have forgotten`, async () => {
+    await compare((context) => new RunningTtlOperator(LIST, undefined, ttl, context));
+    await compare((context) =>
+      new RunningTtlOperator(IN_PLACE, (result, key) => ({ key, result }), ttl, context)
+    );
   });
 }
 

@@ -18,12 +18,22 @@ import {
 import type { KeyedContext, KeyedProcess } from "../operators/process/context.ts";
 import { KeyedProcessOperator } from "../operators/process/keyed.ts";
 import { RunningOperator } from "../operators/running.ts";
+import { RunningTtlOperator } from "../operators/running_ttl.ts";
 import { oneRow, windowOperator, type WindowRows, type WindowTrigger } from "../operators/window/mod.ts";
 import type { RecordContext, WindowOfRow } from "../record.ts";
 import type { NodeOutput } from "../plan/graph.ts";
 import type { TimeDomain, WindowAssigner } from "../window/assigner.ts";
 import type { OperatorOptions, OperatorSpec } from "./graph_builder.ts";
 import { declared, type ProcessOptions, Stream } from "./stream.ts";
+
+/** Settings of running results. */
+export interface RunningOptions extends OperatorOptions {
+  /**
+   * A key is forgotten when event time has gone on this far from its latest record: a later record begins anew. Default: never.
+   * Windows end by themselves and take none.
+   */
+  readonly ttl?: Duration;
+}
 
 /** Settings of `reduce`. */
 export interface ReduceOptions<Acc> extends OperatorOptions {
@@ -77,7 +87,7 @@ export class KeyedStream<K, T> extends Stream<T> {
    */
   reduce<Acc>(
     fn: (acc: Acc | undefined, value: T, record: RecordContext) => Acc,
-    options: ReduceOptions<Acc> = {},
+    options: ReduceOptions<Acc> & RunningOptions = {},
   ): KeyedStream<K, Acc> {
     return this.fold<Acc>("reduce", reduceFold(fn as Reducer), undefined, true, options);
   }
@@ -85,7 +95,7 @@ export class KeyedStream<K, T> extends Stream<T> {
   /** The running results of several aggregate functions for every record, as one object. */
   aggregate<A extends Aggregates<T>>(
     functions: A,
-    options: OperatorOptions = {},
+    options: RunningOptions = {},
   ): KeyedStream<K, AggregatesRow<A>> {
     return this.fold<AggregatesRow<A>>("aggregate", foldOf<T, A>(functions), undefined, true, options);
   }
@@ -96,10 +106,14 @@ export class KeyedStream<K, T> extends Stream<T> {
     fold: Fold,
     shape: RowShape | undefined,
     userCode: boolean,
-    options: OperatorOptions,
-    config: Readonly<Record<string, unknown>> = {},
+    options: RunningOptions,
   ): KeyedStream<K, Out> {
-    const create: OperatorSpec["create"] = (context) => new RunningOperator(fold, shape, context);
+    const ttl = ttlOf(type, options);
+    const create: OperatorSpec["create"] = (context) =>
+      ttl === Infinity
+        ? new RunningOperator(fold, shape, context)
+        : new RunningTtlOperator(fold, shape, ttl, context);
+    const config = ttl === Infinity ? {} : { ttl };
     return this.#keyed(this.with<Out>({ type, create, keyed: true, userCode, config }, options));
   }
 
@@ -118,11 +132,8 @@ export class KeyedStream<K, T> extends Stream<T> {
   }
 
   /** The first record of the key in each stretch of `ttl` of event time. Without `ttl`: the first one ever. */
-  dedupe(options: OperatorOptions & { readonly ttl?: Duration } = {}): KeyedStream<K, T> {
-    const ttl = options.ttl === undefined ? Infinity : parseDuration(options.ttl);
-    if (!(ttl > 0)) {
-      throw new MailerError("invalid_option", `dedupe: the ttl must be more than 0, not ${options.ttl}`);
-    }
+  dedupe(options: RunningOptions = {}): KeyedStream<K, T> {
+    const ttl = ttlOf("dedupe", options);
     const create: OperatorSpec["create"] = (context) => new DedupeOperator(ttl, context);
     const config = ttl === Infinity ? {} : { ttl };
     return this.#keyed(
@@ -305,6 +316,15 @@ export class WindowedStream<K, T> {
   #with(change: Partial<WindowSetup>): WindowedStream<K, T> {
     return new WindowedStream<K, T>(this.#stream, { ...this.#setup, ...change });
   }
+}
+
+/** ms; Infinity without one. */
+function ttlOf(operator: string, { ttl }: RunningOptions): number {
+  const ms = ttl === undefined ? Infinity : parseDuration(ttl);
+  if (!(ms > 0)) {
+    throw new MailerError("invalid_option", `${operator}: the ttl must be more than 0, not ${ttl}`);
+  }
+  return ms;
 }
 
 type Reducer = (acc: unknown, value: unknown, record: RecordContext) => unknown;

@@ -209,6 +209,8 @@ export interface ReduceBlock {
   readonly function: ReduceFunction;
   readonly field?: string;
   readonly as: string;
+  /** ms; not behind a window. */
+  readonly ttl?: number;
   readonly label?: string;
 }
 
@@ -229,6 +231,8 @@ export type AggregateFunction =
 /** `aggregate`. */
 export interface AggregateBlock {
   readonly functions: readonly AggregateFunction[];
+  /** ms; not behind a window. */
+  readonly ttl?: number;
 }
 
 /** A fixed span of time, or a number of calendar units in the window's zone. */

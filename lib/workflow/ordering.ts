@@ -9,7 +9,7 @@
  */
 import { parsePath } from "../path.ts";
 import type { Problems } from "./problem.ts";
-import { childOf } from "./reader.ts";
+import { childOf, nodeAt } from "./reader.ts";
 import { type Input, operatorOf, type Wired, type Wiring } from "./wiring.ts";
 
 /** What is known of the records that leave a node. */
@@ -102,6 +102,7 @@ function checkNeeds(node: Wired, flows: Flows, problems: Problems): void {
       : `${type} needs a keyBy in front of it`;
     problems.add(typePlace, path, "needs_key", message, `put a keyBy in front of "${node.id}"`);
   } else if (type === "window") checkRunningResult(node, problems);
+  else if (type === "reduce" || type === "aggregate") checkTtl(node, problems);
 }
 
 /** A join of nodes needs a key on both sides, or the keys that sources read with their records. */
@@ -112,6 +113,15 @@ function checkJoin(node: Wired, flows: Flows, problems: Problems): void {
     const message = `join needs a keyBy in front of "${input.node.id}"`;
     problems.add(input.place, input.path, "needs_key", message, "both sides of a join have a key");
   }
+}
+
+/** The state of a window ends with the window. */
+function checkTtl(node: Wired, problems: Problems): void {
+  const { block, map, path, typePlace } = node.draft, { type } = operatorOf(node)!;
+  if (block?.ttl === undefined || !node.inputs.some(isWindow)) return;
+  const message = `${type} takes no ttl behind a window, which is forgotten when it closes`;
+  const place = nodeAt(map, [type, "ttl"])?.place ?? typePlace;
+  problems.add(place, [...path, type, "ttl"], "ttl_behind_window", message, "leave it out");
 }
 
 /** A window over running results would count every intermediate row; it needs a key of its own. */

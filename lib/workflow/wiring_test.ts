@@ -177,6 +177,11 @@ Deno.test("what a document may not wire, with the place and nothing that follows
       ["7 pipeline[3] needs_window"],
     ],
     [
+      "a ttl behind a window",
+      pipeline(KEY, WINDOW, "  - { id: r, type: reduce, reduce: { function: count, ttl: 1h } }"),
+      ["6 pipeline[2].reduce.ttl ttl_behind_window"],
+    ],
+    [
       "a window over running results",
       pipeline(
         KEY,

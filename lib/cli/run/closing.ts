@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { asError, codeOf } from "../../errors.ts";
 import type { RunStatus } from "../../stream/handle.ts";
 import { countText, spanText } from "./amounts.ts";
 
@@ -34,7 +33,7 @@ export function closingText({ status, outcome, elapsedMs }: Closing): string {
 }
 
 /** The same as one JSON value. */
-export function closingJson({ status, outcome, elapsedMs, error }: Closing): Record<string, unknown> {
+export function closingJson({ status, outcome, elapsedMs }: Closing): Record<string, unknown> {
   return {
     workflow: status.name,
     outcome,
@@ -44,7 +43,6 @@ export function closingJson({ status, outcome, elapsedMs, error }: Closing): Rec
     dropped: Object.fromEntries(droppedByReason(status)),
     restarts: status.restarts,
     elapsedMs: Math.round(elapsedMs),
-    ...(error === undefined ? {} : { error: { code: codeOf(error), message: asError(error).message } }),
   };
 }
 

@@ -4,24 +4,26 @@
  * R1 Nothing is opened before every document has been found valid and built.
  * R2 Standard output belongs to the results.
  * R3 No secret of any of the documents is shown in anything that is said of one of them.
+ * R4 With `--json` each line on standard error is a JSON object.
  *
  * @module
  */
 import { codeOf } from "../../errors.ts";
+import { stringifyJson } from "../../json.ts";
 import type { Env } from "../../stream/env.ts";
 import { buildWorkflow } from "../../workflow/build/mod.ts";
 import type { Connectors } from "../../workflow/registry.ts";
 import { maskOf, type WorkflowSpec } from "../../workflow/mod.ts";
 import type { Command, Flags } from "../command.ts";
 import { dataDirOf, printProblems, readWorkflows, type WorkflowFile } from "../documents.ts";
-import { errorText } from "../error_text.ts";
+import { type ErrorDetail, errorJson, errorText } from "../error_text.ts";
 import { EXIT, type ExitCode, exitCodeOf } from "../exit_code.ts";
 import type { Host } from "../host.ts";
 import { type Closing, closingJson, closingText } from "./closing.ts";
 import { type GroupEnd, type GroupOptions, RunGroup } from "./group.ts";
 import { lineLogger } from "./log.ts";
 import type { MetricsServer } from "./metrics_server.ts";
-import { Progress } from "./progress.ts";
+import { Progress, progressJson } from "./progress.ts";
 import { Screen } from "./screen.ts";
 
 /** Time between two looks at the progress, ms: on a terminal, and where each is a line of its own. */
@@ -123,7 +125,9 @@ class Runner {
         phase: () => group()?.started.find(({ member }) => member === pipeline)?.handle.status().phase,
       })),
     );
-    if (quiet !== true) this.#screen.say(`metrics: ${server.url}/metrics`);
+    if (quiet !== true) {
+      this.#tell(`metrics: ${server.url}/metrics`, { event: "metrics", url: `${server.url}/metrics` });
+    }
     return server;
   }
 
@@ -138,7 +142,9 @@ class Runner {
     };
     return new RunGroup(this.#pipelines, this.#host.clock, {
       running: ({ spec }) => {
-        if (verbose === true || progress === true) this.#screen.say(`${spec.name}: running`);
+        if (verbose === true || progress === true) {
+          this.#tell(`${spec.name}: running`, { event: "running", workflow: spec.name });
+        }
       },
       over: ({ spec }, closing) => this.#close(spec.name, closing),
     }, options);
@@ -159,21 +165,24 @@ class Runner {
     const led = group.interrupt();
     if (led === "exit") this.#host.exit(EXIT.interrupted);
     if (this.#flags.quiet === true) return;
-    this.#screen.say(led === "draining" ? "draining; interrupt again to stop at once" : "stopping at once");
+    const text = led === "draining" ? "draining; interrupt again to stop at once" : "stopping at once";
+    this.#tell(text, { event: led });
   }
 
   /** Shows progress, and keeps the process alive while pipelines wait for something that does not. */
   #watch(group: RunGroup<Pipeline>): { stop(): void } {
     const { clock } = this.#host, screen = this.#screen;
     const isShown = this.#showsProgress();
-    const every = screen.isTerminal ? REDRAW_EVERY : LINE_EVERY;
+    const every = screen.isTerminal && !this.#isJson ? REDRAW_EVERY : LINE_EVERY;
     const views = group.started.map(({ handle }) => ({ handle, progress: new Progress(clock.monotonic()) }));
     const look = () => {
       if (isShown) {
         const now = clock.monotonic(), wallTime = clock.now();
-        const lines = views.map(({ handle, progress }) => progress.line(handle.status(), now, wallTime));
+        const lines = views.map(({ handle, progress }) =>
+          this.#isJson ? progressJson(handle.status()) : progress.line(handle.status(), now, wallTime)
+        );
         const shown = lines.filter((line) => line !== undefined);
-        if (screen.isTerminal) screen.redraw(shown);
+        if (screen.isTerminal && !this.#isJson) screen.redraw(shown);
         else for (const line of shown) screen.say(line);
       }
       alarm = clock.schedule(every, look);
@@ -191,7 +200,7 @@ class Runner {
   #showsProgress(): boolean {
     const { progress, quiet } = this.#flags;
     if (progress === true) return true;
-    return quiet !== true && this.#screen.isTerminal &&
+    return quiet !== true && !this.#isJson && this.#screen.isTerminal &&
       !(this.#host.stdout.isTerminal && this.#writesToStdout());
   }
 
@@ -200,11 +209,14 @@ class Runner {
   }
 
   #close(name: string, closing: Closing): void {
-    const { json, quiet } = this.#flags, { outcome, error } = closing;
+    const { quiet } = this.#flags, { outcome, error } = closing;
     if (this.#isReaderGone(error)) return;
+    if (this.#isJson) {
+      const more = error === undefined ? {} : { error: errorJson(error, this.#detail) };
+      return this.#screen.say(this.#mask(stringifyJson({ ...closingJson(closing), ...more })));
+    }
     if (outcome === "failed") this.#complain(error, this.#pipelines.length > 1 ? name : undefined);
-    if (json === true) this.#screen.say(this.#mask(JSON.stringify(closingJson(closing))));
-    else if (quiet !== true) this.#screen.say(this.#mask(closingText(closing)));
+    if (quiet !== true) this.#screen.say(this.#mask(closingText(closing)));
   }
 
   #result(end: GroupEnd): ExitCode {
@@ -225,7 +237,21 @@ class Runner {
   }
 
   #complain(error: unknown, about: string | undefined): void {
-    const detail = this.#flags.debug === true ? "stack" : "message";
-    this.#screen.say(errorText(error, { about, mask: this.#mask, detail }));
+    this.#tell(errorText(error, { about, detail: this.#detail }), {
+      event: "failed",
+      error: errorJson(error, this.#detail),
+    });
+  }
+
+  get #isJson(): boolean {
+    return this.#flags.json === true;
+  }
+  get #detail(): ErrorDetail {
+    return this.#flags.debug === true ? "stack" : "message";
+  }
+
+  /** Says something on standard error, to people or to a program. */
+  #tell(text: string, event: { readonly event: string; readonly [field: string]: unknown }): void {
+    this.#screen.say(this.#mask(this.#isJson ? stringifyJson(event) : text));
   }
 }

@@ -77,6 +77,21 @@ export class Progress {
   }
 }
 
+/** The counts of a run that is not over as a line of JSON. */
+export function progressJson(status: RunStatus): string | undefined {
+  const { name, phase, recordsIn, recordsOut, watermark, progress, checkpoints } = status;
+  if (phase !== "starting" && phase !== "running" && phase !== "stopping") return undefined;
+  const known = { watermark, ...progress, lastCheckpointAt: checkpoints?.lastTakenAt };
+  return JSON.stringify({
+    event: "progress",
+    workflow: name,
+    phase,
+    read: recordsIn,
+    written: recordsOut,
+    ...known,
+  });
+}
+
 function watermarkText(watermark: number, wallTime: number): string {
   const behind = wallTime - watermark;
   if (behind < 0) return `${spanText(-behind)} ahead`;

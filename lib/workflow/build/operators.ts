@@ -245,7 +245,11 @@ export function buildAggregate(
   const fold = aggregateFold(functions as Parameters<typeof aggregateFold>[0]);
   const shape: Parameters<typeof oneRow>[0] = (result, k, window) =>
     withWindow(Object.assign(key(k), result), window);
-  if (input instanceof Stream) return keyed(input).fold(spec.type, fold, shape, false, optionsOf(spec));
+  if (input instanceof Stream) {
+    const { ttl } = spec.type === "reduce" ? spec.reduce : spec.aggregate;
+    const options = { ...optionsOf(spec), ...(ttl === undefined ? {} : { ttl }) };
+    return keyed(input).fold(spec.type, fold, shape, false, options);
+  }
   return input.fold(spec.type, fold, oneRow(shape), false, optionsOf(spec));
 }
 

@@ -5,7 +5,7 @@
  */
 import type * as blocks from "../blocks.ts";
 import type { OperatorComponent } from "../component.ts";
-import { type AnyFields, type Fields, types, type Variant } from "../field_type.ts";
+import { type AnyFields, type Field, type Fields, types, type Variant } from "../field_type.ts";
 import { LABEL } from "./common.ts";
 
 /** Chooses the key. */
@@ -55,6 +55,12 @@ const FIELD: Fields<{ field: string }>["field"] = {
   example: "amount",
 };
 
+const RUNNING_TTL: Field<number> = {
+  type: types.duration(1),
+  summary: "Forget a key when event time has gone on this far from its latest record; not behind a window",
+  example: "1d",
+};
+
 /** One running result. */
 export const reduce: OperatorComponent = {
   kind: "operator",
@@ -80,6 +86,7 @@ reduce: { function: sum, field: amount }
       summary: "Name of the result; the function's name unless given",
       example: "total",
     },
+    ttl: RUNNING_TTL,
     label: LABEL,
   }, {
     rules: [{
@@ -169,6 +176,7 @@ aggregate: { functions: [ { as: orders, function: count }, { as: total, function
       summary: "What to compute",
       required: true,
     },
+    ttl: RUNNING_TTL,
   }),
 };
 
