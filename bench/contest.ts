@@ -37,10 +37,15 @@ export async function contest(
   records: number,
   runs: number,
   state: StateKind,
+  interval: string,
 ): Promise<Contest> {
   const input = buildInput(name, records) as Inputs[Workload];
   const sides = {
-    engine: { run: () => runPipeline(name, input as never, state), costs: [] as Cost[], sums: [] as Sums[] },
+    engine: {
+      run: () => runPipeline(name, input as never, state, interval),
+      costs: [] as Cost[],
+      sums: [] as Sums[],
+    },
     loop: { run: () => runLoop(name, input as never), costs: [] as Cost[], sums: [] as Sums[] },
   };
   for (let i = 0; i < runs; i++) {

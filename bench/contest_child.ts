@@ -1,5 +1,5 @@
 /**
- * Program: one workload in this process. Arguments: name, records, runs, where its state is. Prints a {@link Contest} as JSON.
+ * Program: one workload in this process. Arguments: name, records, runs, where its state is, time between checkpoints. Prints a {@link Contest} as JSON.
  *
  * @module
  */
@@ -8,5 +8,6 @@ import type { Workload } from "./data.ts";
 import type { StateKind } from "./pipelines.ts";
 import { print } from "./print.ts";
 
-const [name, records, runs, state] = Deno.args;
-print(JSON.stringify(await contest(name as Workload, Number(records), Number(runs), state as StateKind)));
+const [name, records, runs, state, interval] = Deno.args;
+const result = await contest(name as Workload, Number(records), Number(runs), state as StateKind, interval!);
+print(JSON.stringify(result));

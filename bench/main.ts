@@ -1,8 +1,8 @@
 /**
- * Program: `deno task bench [NAME…] [--json] [--records N] [--runs N] [--state memory|kv|sqlite]`.
+ * Program: `deno task bench [NAME…] [--json] [--records N] [--runs N] [--state memory|kv|sqlite [--interval 10s]]`.
  *
- * With `--state` the engine takes a checkpoint every 10 s and one at the end. NAME: `W-a` … `W-e` (or `a` … `e`), `sliding`, `startup`; without any: the five workloads. Exit code 1 where a run failed or gave
- * wrong sums, 2 for wrong arguments.
+ * With `--state` the engine takes a checkpoint every `--interval` (10 s) and one at the end. NAME: `W-a` … `W-e` (or `a` … `e`),
+ * `sliding`, `startup`; without any: the five workloads. Exit code 1 where a run failed or gave wrong sums, 2 for wrong arguments.
  *
  * @module
  */
@@ -26,6 +26,8 @@ interface Options {
   readonly records: number | undefined;
   readonly runs: number | undefined;
   readonly state: StateKind;
+  /** Time from one checkpoint to the next, as a duration. */
+  readonly interval: string;
   readonly pinning: Pinning;
 }
 
@@ -37,6 +39,7 @@ function readOptions(args: readonly string[]): Omit<Options, "pinning"> {
       records: { type: "string" },
       runs: { type: "string" },
       state: { type: "string" },
+      interval: { type: "string" },
     },
     allowPositionals: true,
   });
@@ -46,6 +49,7 @@ function readOptions(args: readonly string[]): Omit<Options, "pinning"> {
     records: values.records === undefined ? undefined : positive("--records", values.records),
     runs: values.runs === undefined ? undefined : positive("--runs", values.runs),
     state: stateOf(values.state),
+    interval: values.interval ?? "10s",
   };
 }
 
@@ -90,11 +94,11 @@ const WORKLOAD_COLUMNS: readonly Column[] = [
 
 /** Runs workloads one after the other. @returns whether all sums were right. */
 async function runWorkloads(names: readonly Workload[], options: Options): Promise<boolean> {
-  const { output, pinning, runs = 4, state } = options;
+  const { output, pinning, runs = 4, state, interval } = options;
   if (output === "table") {
     print(
       `\nEngine${
-        state === "none" ? "" : ` (state in ${state}, a checkpoint every 10 s)`
+        state === "none" ? "" : ` (state in ${state}, a checkpoint every ${interval})`
       } and hand-written loop, ` +
         `${runs} runs each by turns; M records per CPU second, the best run`,
     );
@@ -106,7 +110,7 @@ async function runWorkloads(names: readonly Workload[], options: Options): Promi
   let right = true;
   for (const name of names) {
     const records = options.records ?? FULL_SIZE[name];
-    const args = [name, String(records), String(runs), state];
+    const args = [name, String(records), String(runs), state, interval];
     const result = await runBeside("contest_child.ts", args, pinning) as Contest | undefined;
     if (result === undefined) {
       right = false;

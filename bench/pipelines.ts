@@ -33,18 +33,20 @@ type NewEnv = (name: string) => Env;
 /**
  * Builds the pipeline of a workload, runs it over `input` to its regular end, and gives the sums of its rows.
  *
- * @param state Other than `none`: with a checkpoint every 10 s and one at the end, in a folder of its own.
+ * @param state Other than `none`: with a checkpoint every `interval` and one at the end, in a folder of its own.
  */
 export async function runPipeline<W extends Workload>(
   name: W,
   input: Inputs[W],
   state: StateKind = "none",
+  interval: string = "10s",
 ): Promise<Sums> {
   if (state === "none") return await PIPELINES[name](input, (name) => createEnv({ name }));
   const folder = await Deno.makeTempDir({ prefix: "mailer-bench-" });
   try {
     const backend = { memory, kv, sqlite }[state](folder);
-    const newEnv: NewEnv = (name) => createEnv({ name }).withCheckpointing("10s").withStateBackend(backend);
+    const newEnv: NewEnv = (name) =>
+      createEnv({ name }).withCheckpointing(interval).withStateBackend(backend);
     return await PIPELINES[name](input, newEnv);
   } finally {
     await Deno.remove(folder, { recursive: true });

@@ -40,6 +40,19 @@ export interface SourceContext {
   readonly signal: AbortSignal;
   /** Positions to go on from, by split; they win over anything else. Undefined on a first run. */
   readonly restored: ReadonlyMap<string, Position> | undefined;
+  /** Missing where the pipeline takes no checkpoints. */
+  readonly checkpoints?: SourceCheckpoints;
+  /** Whether the pipeline keeps state by key. Records of a key then have to come to the same process, with what it holds of the key. */
+  readonly keepsState: boolean;
+}
+
+/** What a source may ask of the checkpoints of its pipeline. */
+export interface SourceCheckpoints {
+  /**
+   * Takes a checkpoint now, behind the one under way: of everything that was read before. May be called while a read is pending.
+   * Resolves when it is complete and the reader has been told; rejects where it fails, and when the run is over.
+   */
+  request(): Promise<void>;
 }
 
 /**
@@ -53,6 +66,11 @@ export interface SourceReader<T = unknown> {
   readonly splits: readonly string[];
   /** The next piece of input; waits while there is none. Resolving at once, not in a promise, is allowed and cheaper. */
   read(): SourceRead<T> | Promise<SourceRead<T>>;
+  /**
+   * A checkpoint is complete: whatever lies in front of these positions, by split, has been worked through and committed, and will
+   * never be asked for again. May be called while a read is pending, and after the last one. A failure is logged; it ends nothing.
+   */
+  checkpointed?(positions: ReadonlyMap<string, Position>): void | Promise<void>;
   /** How much of a bounded input is behind us, in any unit. */
   progress?(): { readonly done: number; readonly total: number } | undefined;
   /** Gives everything back. Called once, also when opening went well and no read came. */
@@ -70,6 +88,8 @@ export type SourceRead<T = unknown> =
   | { readonly kind: "added"; readonly splits: readonly string[] }
   /** The split is complete. */
   | { readonly kind: "ended"; readonly split: string }
+  /** Others read these splits from now on. Their positions are forgotten; they may be added again. */
+  | { readonly kind: "removed"; readonly splits: readonly string[] }
   /** All splits are complete and no more will come. */
   | { readonly kind: "end" };
 

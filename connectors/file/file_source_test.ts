@@ -36,6 +36,7 @@ function context(options: Partial<SourceContext> = {}): SourceContext {
     logger: silentLogger,
     signal: new AbortController().signal,
     restored: undefined,
+    keepsState: false,
     ...options,
   };
 }

@@ -33,6 +33,7 @@ class Following {
       logger: { log: (level, message) => following.logged.push(`${level} ${message}`) },
       signal: following.#controller.signal,
       restored,
+      keepsState: false,
     };
     following.#reader = await fileSource({ ...options, follow: true, baseDirectory: folder }).open(context);
     return following;

@@ -49,7 +49,11 @@ export interface CheckpointSettings {
 /** The parts of a run that a coordinator talks to. */
 export interface CheckpointedRun {
   readonly snapshots: SnapshotCollector;
-  readonly sources: readonly { readonly name: string; barrier(checkpoint: number): void }[];
+  readonly sources: readonly {
+    readonly name: string;
+    barrier(checkpoint: number): void;
+    checkpointed(positions: SourceSnapshot): Promise<void>;
+  }[];
   readonly sinks: readonly { readonly name: string; commit(committable: Committable): Promise<void> }[];
 }
 
@@ -164,10 +168,10 @@ export class Coordinator {
     await this.#queue;
   }
 
-  /** Takes a savepoint, behind the checkpoint under way. */
-  async savepoint(name: string): Promise<Manifest> {
+  /** Takes a savepoint, or without a name a checkpoint, behind the one under way. */
+  async takeNow(savepoint?: string): Promise<Manifest> {
     try {
-      return await this.#next(() => this.#take(name));
+      return await this.#next(() => this.#take(savepoint));
     } catch (error) {
       if (error instanceof CommitFailed) this.#options.fail(error.cause);
       throw error instanceof CommitFailed ? error.cause : error;
@@ -278,6 +282,7 @@ export class Coordinator {
       }
       if (committing.length > 0) await this.#step("prepared", number);
       const completed = await this.#commit(manifest, parts);
+      await Promise.all(run.sources.map((source) => source.checkpointed(parts.get(source.name)!.source!)));
       this.#count(completed, Math.max(...[...parts.values()].map(({ blockedMs }) => blockedMs ?? 0)));
       if (savepoint === undefined) await this.#retain(completed);
       await this.#step("swept", number);

@@ -171,7 +171,7 @@ export class Execution {
         `pipeline "${this.#options.name}" is not running: no savepoint taken`,
       );
     }
-    return await this.#coordinator.savepoint(name);
+    return await this.#coordinator.takeNow(name);
   }
 
   #tooLate(savepoint: string): MailerError {
@@ -294,7 +294,14 @@ export class Execution {
     this.#stores = stores;
     const run: Run = new Run(plan, {
       ...options,
-      checkpoints: { store: (operator) => stores.get(operator)!, restored, highest: lastNumber },
+      checkpoints: {
+        store: (operator) => stores.get(operator)!,
+        restored,
+        highest: lastNumber,
+        request: async () => {
+          await this.#coordinator!.takeNow();
+        },
+      },
       ...(from === undefined
         ? {}
         : { onRestored: () => confirmCommitted(from, this.#recovery(durable, this.#pages!)) }),

@@ -55,6 +55,8 @@ export interface InstanceCheckpoints {
   readonly highest: number;
   /** What to go on from; undefined on a first run. */
   readonly restored: Restored | undefined;
+  /** Takes a checkpoint now; resolves when it is complete. */
+  readonly request: () => Promise<void>;
 }
 
 /** Stands for the router of a stage where the number of a partition is asked for. */
@@ -209,6 +211,8 @@ export class Instance {
       onSplit: (status) => this.splits.push(status),
       snapshots: this.snapshots,
       restored: this.#options.checkpoints?.restored?.sources.get(node.id),
+      requestCheckpoint: this.#options.checkpoints?.request,
+      keepsState: this.#plan.nodes.some((node) => node.kind === "operator" && node.keyed),
     });
     this.sources.push(task);
     return task;

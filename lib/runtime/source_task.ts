@@ -23,7 +23,7 @@ import type {
   SourceRead,
   SourceReader,
 } from "../connector.ts";
-import { MailerError } from "../errors.ts";
+import { asError, MailerError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { Batch, type Channel, type Marker, type Origin, RecordView } from "../record.ts";
 import { setOwn } from "../value.ts";
@@ -59,6 +59,10 @@ export interface SourceTaskOptions {
   readonly snapshots: SnapshotCollector | undefined;
   /** Where to go on. */
   readonly restored: SourceSnapshot | undefined;
+  /** Takes a checkpoint; missing where none are taken. */
+  readonly requestCheckpoint: (() => Promise<void>) | undefined;
+  /** Whether the pipeline keeps state by key. */
+  readonly keepsState: boolean;
 }
 
 /** Longest stretch of work, in ms and in reads, before timers and signals get their turn. */
@@ -102,6 +106,8 @@ export class SourceTask implements Task {
   readonly #outputs: StageOutputs;
   readonly #stop = new AbortController();
   readonly #splits = new Map<string, SplitState>();
+  /** What is known of splits from the checkpoint that the run goes on from. */
+  readonly #restored: Map<string, SplitSnapshot>;
   readonly #view = new RecordView();
   #reader: SourceReader | undefined;
   #isClosed = false;
@@ -119,6 +125,7 @@ export class SourceTask implements Task {
     this.#options = options;
     this.#outputs = options.outputs;
     this.#isComplete = options.restored?.complete ?? false;
+    this.#restored = new Map(Object.entries(options.restored?.splits ?? {}));
   }
 
   /** Has the barrier of a checkpoint go out, unless the source is over: what it holds then stands for it. */
@@ -143,21 +150,30 @@ export class SourceTask implements Task {
   /** Opens the reader. Called once, before `run`, when every sink is open. */
   async open(): Promise<void> {
     if (this.#isComplete) return;
-    const { id, source, batchSize, clock, logger, restored } = this.#options;
-    const positions = Object.entries(restored?.splits ?? {}).flatMap(([split, { position }]) =>
-      position === undefined ? [] : [[split, position] as const]
-    );
+    const { id, source, batchSize, clock, logger, restored, keepsState, requestCheckpoint } = this.#options;
     const context: SourceContext = {
       id,
       batchSize,
       clock,
       logger,
       signal: this.#stop.signal,
-      restored: restored === undefined ? undefined : new Map(positions),
+      restored: restored === undefined ? undefined : positionsOf(restored),
+      keepsState,
+      ...(requestCheckpoint === undefined ? {} : { checkpoints: { request: requestCheckpoint } }),
     };
     const reader = await source.open(context);
     if (this.#isClosed) await reader.close(); // the run has given up meanwhile
     else this.#reader = reader;
+  }
+
+  /** Tells the reader of a checkpoint that is complete. */
+  async checkpointed(snapshot: SourceSnapshot): Promise<void> {
+    try {
+      await this.#reader?.checkpointed?.(positionsOf(snapshot));
+    } catch (error) {
+      const fields = { source: this.name, error: asError(error).message };
+      this.#options.logger.log("warn", "a source could not take note of a checkpoint", fields);
+    }
   }
 
   async close(): Promise<void> {
@@ -227,9 +243,7 @@ export class SourceTask implements Task {
   #snapshot(): SourceSnapshot {
     const splits: Record<string, SplitSnapshot> = {};
     // A split that has not been announced again is still where it was: the source may find it later.
-    for (const [name, split] of Object.entries(this.#options.restored?.splits ?? {})) {
-      setOwn(splits, name, split);
-    }
+    for (const [name, split] of this.#restored) setOwn(splits, name, split);
     for (const [name, split] of this.#splits) setOwn(splits, name, split.snapshot());
     return { splits, complete: this.#isComplete };
   }
@@ -282,6 +296,9 @@ export class SourceTask implements Task {
         break;
       case "ended":
         this.#end(this.#split(read.split));
+        break;
+      case "removed":
+        for (const split of read.splits) this.#remove(split);
         break;
       case "end":
         break;
@@ -417,6 +434,15 @@ export class SourceTask implements Task {
     this.#marker({ kind: "ended", channel: split.channel });
   }
 
+  /** Nobody waits for the split any more, and no checkpoint names it. */
+  #remove(name: string): void {
+    this.#restored.delete(name);
+    const split = this.#splits.get(name);
+    if (split === undefined) return;
+    this.#end(split);
+    this.#splits.delete(name);
+  }
+
   #setIdle(split: SplitState): void {
     split.status.idle = true;
     this.#marker({ kind: "idle", channel: split.channel });
@@ -431,13 +457,13 @@ export class SourceTask implements Task {
   }
 
   #addSplits(names: readonly string[]): void {
-    const { id, group, watermarks, onSplit, restored } = this.#options;
+    const { id, group, watermarks, onSplit } = this.#options;
     const added: Channel[] = [];
     for (const name of names) {
       if (this.#splits.has(name)) {
         throw new MailerError("duplicate_split", `source "${id}" announced split "${name}" twice`);
       }
-      const split = new SplitState(id, name, group, watermarks, ownField(restored?.splits, name));
+      const split = new SplitState(id, name, group, watermarks, this.#restored.get(name));
       this.#splits.set(name, split);
       added.push(split.channel);
       onSplit(split.status);
@@ -487,8 +513,9 @@ export class SourceTask implements Task {
 
 const OWN_TIMESTAMP: TimestampOf<unknown> = (_, record) => record.timestamp;
 
-function ownField<T>(fields: Readonly<Record<string, T>> | undefined, name: string): T | undefined {
-  return fields !== undefined && Object.hasOwn(fields, name) ? fields[name] : undefined;
+function positionsOf({ splits }: SourceSnapshot): Map<string, Position> {
+  const known = Object.entries(splits).filter(([, { position }]) => position !== undefined);
+  return new Map(known.map(([split, { position }]) => [split, position]));
 }
 
 function slice(batch: Batch, from: number, to: number): Batch {

@@ -271,6 +271,7 @@ function context(
     logger: silentLogger,
     signal: options.signal ?? new AbortController().signal,
     restored: options.restored,
+    keepsState: false,
   };
 }
 
