@@ -73,8 +73,20 @@ export interface SourceReader<T = unknown> {
   checkpointed?(positions: ReadonlyMap<string, Position>): void | Promise<void>;
   /** How much of a bounded input is behind us, in any unit. */
   progress?(): { readonly done: number; readonly total: number } | undefined;
+  /** How many records of each split have not been read yet, as far as is known; for metrics. */
+  lag?(): Iterable<SplitLag>;
   /** Gives everything back. Called once, also when opening went well and no read came. */
   close(): void | Promise<void>;
+}
+
+/** How far a split has been read behind its end. */
+export interface SplitLag {
+  /** Name of the split. */
+  readonly split: string;
+  /** Records (offsets) up to the end. */
+  readonly end: number;
+  /** Records up to the first that is not certain yet, e.g. in an open transaction; `end` where there is no such thing. */
+  readonly stable: number;
 }
 
 /** What one `read` found. */

@@ -13,6 +13,8 @@ export interface ErrorOptionsWithHint {
   readonly cause?: unknown;
   /** What to do next, one sentence. */
   readonly hint?: string;
+  /** Set where trying the same again would only meet it again: a run that ends of it is not started again. */
+  readonly lasting?: boolean;
 }
 
 /** Base of all errors raised on purpose. */
@@ -21,6 +23,8 @@ export class MailerError extends Error {
   readonly code: string;
   /** What to do next, one sentence, or nothing. */
   readonly hint: string | undefined;
+  /** Whether trying the same again would only meet it again. */
+  readonly lasting: boolean;
 
   /**
    * An error a caller can tell by its code.
@@ -33,6 +37,7 @@ export class MailerError extends Error {
     this.name = new.target.name;
     this.code = code;
     this.hint = options.hint;
+    this.lasting = options.lasting ?? false;
   }
 }
 
@@ -108,4 +113,9 @@ export function asError(thrown: unknown): Error {
 /** The stable code of any thrown value; `error` where it has none. */
 export function codeOf(thrown: unknown): string {
   return thrown instanceof MailerError ? thrown.code : "error";
+}
+
+/** Whether another instance has taken over what this one worked with: by convention the code of such an error ends in `fenced`. */
+export function isFenced(thrown: unknown): boolean {
+  return /(^|_)fenced$/.test(codeOf(thrown));
 }

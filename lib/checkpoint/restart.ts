@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { codeOf, MailerError, RecordError } from "../errors.ts";
+import { codeOf, isFenced, MailerError, RecordError } from "../errors.ts";
 
 /** How a failed run is started again. */
 export interface RestartSettings {
@@ -19,7 +19,7 @@ export interface RestartSettings {
   readonly maxDelay: number;
 }
 
-/** Errors that another start would meet again. */
+/** Errors of the engine that another start would meet again; those of connectors say so themselves. */
 const LASTING: ReadonlySet<string> = new Set([
   "aborted",
   "half_committed",
@@ -39,6 +39,10 @@ const LASTING: ReadonlySet<string> = new Set([
   "unmatched_state",
 ]);
 const SAME_RECORD = 3;
+
+function isLasting(error: unknown): boolean {
+  return LASTING.has(codeOf(error)) || isFenced(error) || (error instanceof MailerError && error.lasting);
+}
 
 /** Decides after each failure. */
 export class RestartPolicy {
@@ -60,7 +64,7 @@ export class RestartPolicy {
    */
   next(error: unknown, healthyMs: number, random: number): number | undefined {
     const { attempts, delay, maxDelay } = this.#settings;
-    if (LASTING.has(codeOf(error)) || this.#isSameRecord(error)) return undefined;
+    if (isLasting(error) || this.#isSameRecord(error)) return undefined;
     if (healthyMs > maxDelay) this.#failures = 0;
     if (++this.#failures > attempts) return undefined;
     const wait = Math.min(maxDelay, delay * 2 ** (this.#failures - 1));

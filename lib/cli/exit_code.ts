@@ -12,7 +12,7 @@
  *
  * @module
  */
-import { codeOf, ShutdownTimeoutError } from "../errors.ts";
+import { codeOf, isFenced, ShutdownTimeoutError } from "../errors.ts";
 import { refusalOf } from "./permission.ts";
 
 /** The codes by name. */
@@ -35,6 +35,6 @@ const USAGE: ReadonlySet<string> = new Set(["usage", "unreadable_document", "unk
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof ShutdownTimeoutError) return EXIT.drainDeadline;
   const code = codeOf(refusalOf(error) ?? error);
-  if (code === "fenced") return EXIT.fenced;
+  if (isFenced(error)) return EXIT.fenced;
   return USAGE.has(code) ? EXIT.usage : EXIT.failed;
 }

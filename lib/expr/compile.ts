@@ -7,7 +7,7 @@
  *
  * @module
  */
-import type { CallNode, MemberNode, Node } from "./ast.ts";
+import type { CallNode, IndexNode, MemberNode, Node } from "./ast.ts";
 import { type Cell, type Code, constantCode, type Context } from "./code.ts";
 import { compileResult, list, map } from "./collections.ts";
 import { TYPE_NAMES } from "./convert.ts";
@@ -30,6 +30,15 @@ export interface Scope {
   readonly absent: ReadonlyMap<string, unknown>;
 }
 
+/** A name that an expression reads and that is no variable. */
+export interface NameRead {
+  /** The variable it is a member of; `undefined` for a name that stands alone. */
+  readonly variable: string | undefined;
+  readonly name: string;
+  /** Index into the text, from 0. */
+  readonly offset: number;
+}
+
 const FAILS: Missing = { fails: true, value: undefined };
 const NULL: Missing = { fails: false, value: null };
 const MAX_PROBLEMS = 100;
@@ -43,6 +52,8 @@ export class Compiler implements Context {
   readonly references = new Set<string>();
   /** Names that are no variables and read as null (only in `flows`). */
   readonly unknownNames = new Set<string>();
+  /** Members of variables that are read by name, and unknown names, in the order met. */
+  readonly names: NameRead[] = [];
   readonly #text: string;
   readonly #scope: Scope;
   readonly #cells = new Map<string, Cell>();
@@ -65,8 +76,10 @@ export class Compiler implements Context {
       case "name":
         return this.#name(node.name, node.nameAt);
       case "member":
+        this.#noteMember(node);
         return this.#typeName(node) ?? member(node, this);
       case "index":
+        this.#noteMember(node);
         return element(node, this);
       case "call":
         return this.#call(node);
@@ -88,6 +101,8 @@ export class Compiler implements Context {
   #call(node: CallNode): Code {
     if (isMacro(node)) return macro(node, this);
     if (node.name === "has" && node.target === undefined && node.args.length === 1) {
+      const asked = node.args[0]!;
+      if (asked.kind === "member" || asked.kind === "index") this.#noteMember(asked);
       return presence(node, this);
     }
     return this.#fold(call(node, this), node.target === undefined ? node.args : [node.target, ...node.args]);
@@ -136,6 +151,7 @@ export class Compiler implements Context {
     if (type !== undefined) return constantCode(type, "type", "itself");
     if (this.dialect === "flows") {
       this.unknownNames.add(name);
+      this.names.push({ variable: undefined, name, offset });
       return constantCode(null, "null", "none");
     }
     const suggestion = name === "nil"
@@ -145,6 +161,18 @@ export class Compiler implements Context {
       suggestion,
       hint: suggestion === undefined ? `there is ${[...this.#scope.variables.keys()].join(", ")}` : undefined,
     });
+  }
+
+  /** Notes `variable.name` and `variable["name"]`. */
+  #noteMember(node: MemberNode | IndexNode): void {
+    const { target } = node;
+    if (target.kind !== "name" || this.#cells.has(target.name) || !this.#scope.variables.has(target.name)) return;
+    if (node.kind === "member") {
+      const offset = this.#text.lastIndexOf(node.name, node.end - node.name.length);
+      this.names.push({ variable: target.name, name: node.name, offset });
+    } else if (node.key.kind === "literal" && typeof node.key.value === "string") {
+      this.names.push({ variable: target.name, name: node.key.value, offset: node.key.start });
+    }
   }
 
   /** `google.protobuf.Timestamp` and its like, which are written like members. */

@@ -8,11 +8,12 @@
  *
  * @module
  */
-import { Compiler } from "./compile.ts";
+import { Compiler, type NameRead } from "./compile.ts";
 import { ExpressionError, failure, Part } from "./errors.ts";
 import { type Dialect, parseExpression } from "./parse.ts";
 import { type Kind, kindOf } from "./values.ts";
 
+export type { NameRead } from "./compile.ts";
 export { ExpressionError, type ExpressionProblem } from "./errors.ts";
 export type { Dialect } from "./parse.ts";
 export type { Kind } from "./values.ts";
@@ -45,6 +46,8 @@ export interface Expression {
   readonly references: readonly string[];
   /** Names it reads that are no variables, and so are null (`flows` only). */
   readonly unknownNames: readonly string[];
+  /** Members of variables it reads by name, and unknown names, in the order met: for who knows which there are. */
+  readonly names: readonly NameRead[];
   /**
    * Kind of the result as far as it is known without a record: `any` may be anything, `number` is int, uint or double.
    * A timestamp, a duration or a type leaves the expression as text.
@@ -95,6 +98,7 @@ export function compileExpression(text: string, options: ExpressionOptions): Exp
     text,
     references: [...compiler.references],
     unknownNames: [...compiler.unknownNames],
+    names: compiler.names,
     kind,
     evaluate,
     test: kind === "bool" ? evaluate as Expression["test"] : test,

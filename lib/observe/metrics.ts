@@ -145,6 +145,19 @@ export class PipelineMetrics {
         set({ source, state: ended ? "ended" : idle ? "idle" : "open" }, 1);
       }
     });
+    const lags = () => (run()?.instance?.sources ?? []).map(({ name, lag }) => [name, [...lag]] as const);
+    this.#gauge(
+      "mailer_source_lag_records",
+      "Records that have not been read yet, up to the end, or to the first that is not certain yet",
+      ["source", "to"],
+      (set) => {
+        for (const [source, splits] of lags()) {
+          if (splits.length === 0) continue;
+          set({ source, to: "end" }, splits.reduce((sum, { end }) => sum + end, 0));
+          set({ source, to: "stable" }, splits.reduce((sum, { stable }) => sum + stable, 0));
+        }
+      },
+    );
     this.#checkpoints(run);
     this.#gauge("mailer_pipeline_running", "1 while records flow", [], (set) => {
       set({}, run()?.phase === "running" || run()?.phase === "stopping" ? 1 : 0);

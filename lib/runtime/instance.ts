@@ -209,6 +209,7 @@ export class Instance {
       emit: (batch) => main.batch(batch),
       failed,
       onSplit: (status) => this.splits.push(status),
+      onRemoved: (status) => this.splits.splice(this.splits.indexOf(status), 1),
       snapshots: this.snapshots,
       restored: this.#options.checkpoints?.restored?.sources.get(node.id),
       requestCheckpoint: this.#options.checkpoints?.request,

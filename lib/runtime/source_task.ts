@@ -22,6 +22,7 @@ import type {
   SourceContext,
   SourceRead,
   SourceReader,
+  SplitLag,
 } from "../connector.ts";
 import { asError, MailerError } from "../errors.ts";
 import type { Logger } from "../log.ts";
@@ -55,6 +56,8 @@ export interface SourceTaskOptions {
   readonly failed: FailureHandler;
   /** Called for every split that appears. */
   readonly onSplit: (status: SplitStatus) => void;
+  /** Called for every split that others read from now on. */
+  readonly onRemoved: (status: SplitStatus) => void;
   /** Missing where no checkpoints are taken. */
   readonly snapshots: SnapshotCollector | undefined;
   /** Where to go on. */
@@ -141,6 +144,11 @@ export class SourceTask implements Task {
 
   get progress(): { readonly done: number; readonly total: number } | undefined {
     return this.#reader?.progress?.();
+  }
+
+  /** How far it is behind the end of its splits, as far as is known. */
+  get lag(): Iterable<SplitLag> {
+    return this.#reader?.lag?.() ?? [];
   }
 
   get isWaiting(): boolean {
@@ -441,6 +449,7 @@ export class SourceTask implements Task {
     if (split === undefined) return;
     this.#end(split);
     this.#splits.delete(name);
+    this.#options.onRemoved(split.status);
   }
 
   #setIdle(split: SplitState): void {

@@ -6,7 +6,9 @@
 import assert from "node:assert/strict";
 import { boundedOutOfOrderness, createEnv, tumbling } from "../../mod.ts";
 import { collectingSink, settle, VirtualClock } from "../../testing.ts";
+import { exitCodeOf } from "../../lib/cli/exit_code.ts";
 import { type Manifest, ManifestStore } from "../../lib/checkpoint/manifest.ts";
+import { MailerError } from "../../lib/errors.ts";
 import type { Source, SourceContext, SourceRead } from "../../lib/connector.ts";
 import { count } from "../../lib/aggregate/mod.ts";
 import { MemoryPages } from "../../lib/state/pages/memory.ts";
@@ -40,6 +42,7 @@ class Scripted {
           this.heard.push(positions);
           this.onCheckpoint();
         },
+        lag: () => [{ split: "a", end: 5, stable: 3 }, { split: "b", end: 1, stable: 1 }],
         close: () => {},
       };
     },
@@ -129,6 +132,11 @@ Deno.test("a split that others read is in no checkpoint any more, holds no windo
   assert.deepEqual(await positions(), [["a", 1]]);
   await scripted.read({ kind: "added", splits: ["b"] }, record("b", 40));
   assert.deepEqual(await positions(), [["a", 1], ["b", 41]]);
+  const metrics = await env.metrics();
+  assert.match(metrics, /^mailer_split_offset\{source="source",split="b",pipeline="p"\} 40$/m);
+  assert.match(metrics, /^mailer_source_splits\{source="source",state="open",pipeline="p"\} 2$/m);
+  assert.match(metrics, /^mailer_source_lag_records\{source="source",to="end",pipeline="p"\} 6$/m);
+  assert.match(metrics, /^mailer_source_lag_records\{source="source",to="stable",pipeline="p"\} 4$/m);
   await handle.stop();
 
   const again = world(pages);
@@ -157,4 +165,33 @@ Deno.test("a removed split does not hold the watermark back; whether there is st
   assert.deepEqual(rows.values, [{ n: 1 }]);
   await handle.abort();
   await assert.rejects(handle.done);
+});
+
+Deno.test("an error that says it lasts, or that another instance took over, ends a run that would be started again", async () => {
+  for (
+    const [error, starts] of [
+      [new MailerError("no_such_topic", "there is no topic", { lasting: true }), 1],
+      [new MailerError("topic_fenced", "taken over"), 1],
+      [new MailerError("unreachable", "not there"), 3],
+    ] as const
+  ) {
+    let opened = 0;
+    const source: Source = {
+      type: "failing",
+      describe: () => ({}),
+      open: () => {
+        opened++;
+        throw error;
+      },
+    };
+    const clock = new VirtualClock();
+    const env = createEnv().withClock(clock).withRestart({ attempts: 2, delay: 10 });
+    env.fromSource(source).toSink(collectingSink<unknown>().sink);
+    const handle = env.start();
+    await settle();
+    for (let i = 0; i < 5; i++) await clock.advance(100);
+    await assert.rejects(handle.done, { code: error.code });
+    assert.equal(opened, starts, error.code);
+    assert.equal(exitCodeOf(error), error.code === "topic_fenced" ? 4 : 1);
+  }
 });
