@@ -35,6 +35,7 @@ export {
   type SourceOptions,
   type StartOptions,
 } from "./lib/stream/env.ts";
+export type { CheckedPart } from "./lib/stream/check.ts";
 export {
   type KeyByOptions,
   type OutputTag,

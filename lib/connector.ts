@@ -22,6 +22,8 @@ export interface Source<T = unknown> {
   readonly singleUse?: true;
   /** Settings for `describe` and the dashboard; never a secret. */
   describe(): Readonly<Record<string, unknown>>;
+  /** Looks whether a run could start, and changes nothing; see {@link Finding}. */
+  check?(context: CheckContext): Promise<readonly Finding[]>;
   /** Starts reading. Called once a run; nothing may be opened before. */
   open(context: SourceContext): SourceReader<T> | Promise<SourceReader<T>>;
 }
@@ -169,8 +171,26 @@ export interface Sink<T = unknown> {
    * @throws Where neither can be told: the run does not start.
    */
   recover?(committable: Committable, context: SinkRecovery): Recovered | Promise<Recovered>;
+  /** Looks whether a run could start, and changes nothing; see {@link Finding}. */
+  check?(context: CheckContext): Promise<readonly Finding[]>;
   /** Called once a run, before any source is read. */
   open(context: SinkContext): SinkWriter<T> | Promise<SinkWriter<T>>;
+}
+
+/** What a source or sink is handed to check itself. */
+export interface CheckContext extends Pick<SinkContext, "id" | "clock" | "logger" | "signal"> {
+  /** Time between checkpoints, ms; undefined where the pipeline takes none. */
+  readonly checkpointInterval: number | undefined;
+}
+
+/** One thing that a check looked at. What is thrown instead counts as one that is not well. */
+export interface Finding {
+  /** Whether a run can do with it. */
+  readonly ok: boolean;
+  /** What was looked at, and how it is; never a secret. */
+  readonly text: string;
+  /** What to do, where it is not well. */
+  readonly hint?: string;
 }
 
 /** What became of a committable. */
@@ -219,6 +239,8 @@ export interface SinkCheckpoints {
    * behind it is to be discarded: its records come again. Undefined on a first run.
    */
   readonly restored: Committable | undefined;
+  /** From the start of one to the start of the next, ms. */
+  readonly interval: number;
 }
 
 /**

@@ -121,7 +121,7 @@ for (const page of ["README.md", "ARCHITECTURE.md"]) {
     const text = await read(page);
     const commands = [...COMMANDS.map(({ name }) => name), "help"];
     for (const span of spansOf(text)) {
-      const [, command] = /^mailer ([a-z]+)/.exec(span) ?? [];
+      const [, command] = /^mailer ([a-z-]+)/.exec(span) ?? [];
       if (command !== undefined) assert.ok(commands.includes(command), span);
     }
     for (const [, task] of text.matchAll(/\b(?:deno|deno@[\d.]+) task ([a-z]+)/g)) {

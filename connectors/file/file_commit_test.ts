@@ -86,7 +86,7 @@ async function open(
   clock = new VirtualClock(),
 ): Promise<Lines> {
   const sink = fileSink({ format: stringFormat(), ...options });
-  return new Lines(await sink.open(context({ clock, checkpoints: { restored } })));
+  return new Lines(await sink.open(context({ clock, checkpoints: { restored, interval: 1000 } })));
 }
 
 async function recover(options: FileSinkOptions, committable: Committable): Promise<unknown> {
@@ -678,7 +678,7 @@ const OTHER_PROCESS = `
   import { systemClock } from ${JSON.stringify(import.meta.resolve("../../lib/clock.ts"))};
   const writer = await fileSink({ path: Deno.args[0] }).open({
     id: "x", clock: systemClock, logger: { log() {} }, signal: new AbortController().signal,
-    reject(batch, index, error) { throw error; }, checkpoints: { restored: undefined },
+    reject(batch, index, error) { throw error; }, checkpoints: { restored: undefined, interval: 1000 },
   }).catch((error) => console.log(error.code));
   if (writer === undefined) Deno.exit();
   await writer.write(batchOf([1]));
@@ -720,7 +720,7 @@ Deno.test("C5: another process is locked out as well, and one that is killed let
 
 Deno.test("a failed write that is made again writes every line once and rejects no record twice", () =>
   inFolder(async (folder) => {
-    const rejected: number[] = [], checkpoints = { restored: undefined };
+    const rejected: number[] = [], checkpoints = { restored: undefined, interval: 1000 };
     const reject = (_batch: unknown, index: number) => void rejected.push(index);
     const writer = await fileSink({ path: `${folder}/a` }).open(context({ checkpoints, reject }));
     const lines = new Lines(writer), first = batchOf([1, NaN, 2]), second = batchOf([3, NaN, 4]);
@@ -824,7 +824,9 @@ Deno.test("when the run gives up, what is pending rejects, and the close waits f
     const controller = new AbortController(), reason = new Error("given up by the test");
     const sink = fileSink({ path: `${folder}/a` });
     const lines = new Lines(
-      await sink.open(context({ checkpoints: { restored: undefined }, signal: controller.signal })),
+      await sink.open(
+        context({ checkpoints: { restored: undefined, interval: 1000 }, signal: controller.signal }),
+      ),
     );
     await lines.write(1);
     const first = await lines.prepare(), commit = lines.commit(first);

@@ -9,12 +9,12 @@
  *
  * @module
  */
-import type { Source, SourceContext, SourceReader } from "../../lib/connector.ts";
+import type { Finding, Source, SourceContext, SourceReader } from "../../lib/connector.ts";
 import { type Duration, parseDuration } from "../../lib/duration.ts";
 import { MailerError } from "../../lib/errors.ts";
 import { type CheckedTextOptions, checkedTextOptions, type TextOptions } from "../../lib/format/mod.ts";
-import type { Compression } from "./byte_input.ts";
-import { openFiles } from "./file_reader.ts";
+import { type Compression, fileError } from "./byte_input.ts";
+import { allFiles, noFile, openFiles } from "./file_reader.ts";
 import { openFollowed } from "./follow_reader.ts";
 
 /** Settings of {@link fileSource}. */
@@ -78,7 +78,27 @@ export function fileSource<T = unknown>(options: FileSourceOptions): Source<T> {
   return {
     type: "file",
     describe: () => ({ path, format: text.format, compression, follow }),
+    check: async () => [await checkFiles(checked, follow)],
     open: (context: SourceContext) =>
       (follow ? openFollowed(checked, context) : openFiles(checked, context)) as Promise<SourceReader<T>>,
   };
+}
+
+/** Whether there is something to read, and may be read. */
+async function checkFiles(options: CheckedFileOptions, follow: boolean): Promise<Finding> {
+  const files = await allFiles(options, undefined);
+  if (files.length === 0) {
+    const text = noFile(options).message;
+    return follow ? { ok: true, text: `${text} yet` } : { ok: false, text };
+  }
+  let bytes = 0;
+  for (const { name, path } of files) {
+    try {
+      using file = await Deno.open(path);
+      bytes += (await file.stat()).size;
+    } catch (cause) {
+      throw fileError(name, "opening", cause);
+    }
+  }
+  return { ok: true, text: `${files.length === 1 ? "1 file" : `${files.length} files`}, ${bytes} bytes` };
 }

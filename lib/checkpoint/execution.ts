@@ -298,6 +298,7 @@ export class Execution {
         store: (operator) => stores.get(operator)!,
         restored,
         highest: lastNumber,
+        interval: durable.checkpoints.interval,
         request: async () => {
           await this.#coordinator!.takeNow();
         },

@@ -109,6 +109,16 @@ goes away (as with | head), a workflow that writes nowhere else ends with 0, wit
     load: async () => (await import("./explain.ts")).explain,
   },
   {
+    name: "dry-run",
+    summary: "have sources and sinks look whether a run could start, changing nothing",
+    args: ["<FILE...>"],
+    options: [DATA_DIR, json("a JSON line for each source and sink"), DEBUG],
+    notes:
+      `Connects to what the workflows talk to: servers, topics, tables, files, and whether they may be read or written.
+Exit code 1 where a run would fail.`,
+    load: async () => (await import("./dry_run.ts")).dryRun,
+  },
+  {
     name: "checkpoints",
     summary: "list, show, verify or remove the checkpoints of a workflow that is not running",
     args: ["<ACTION>", "<FILE>", "[NUMBER...]"],

@@ -417,3 +417,23 @@ Deno.test("code that a document names is loaded from beside it", async () => {
   assert.equal((await w.mailer("run", "ref.yaml")).code, 0);
   assert.deepEqual(w.rows("sink"), [2, 4, 6]);
 });
+
+Deno.test("dry-run: every source and sink looks whether a run could start; exit code 1 where it could not", async () => {
+  const reads = COPY.replace(/^source:\n( .*\n)+/m, "source: { type: file, file: { path: in.ndjson } }\n");
+  const { connectors } = await import("../../connectors/registry.ts");
+  const { main } = await import("./main.ts");
+  await using w = await world({ files: { "reads.yaml": reads, "in.ndjson": "1\n" } });
+  const host = { ...w.host, connectors: () => Promise.resolve(connectors) };
+  const said = () => (w.host.stdout as unknown as { text: string }).text;
+  assert.equal(await main(["dry-run", "reads.yaml"], host), 0);
+  assert.equal(
+    said(),
+    "copy: source source (file): ok\n  ok: 1 file, 2 bytes\ncopy: sink sink (stdout): nothing to check\n",
+  );
+  await Deno.remove(`${w.host.cwd}/in.ndjson`);
+  assert.equal(await main(["dry-run", "reads.yaml", "--json"], host), 1);
+  const [source] = said().split("\n").slice(3).map((line) => line === "" ? undefined : JSON.parse(line));
+  assert.deepEqual([source.workflow, source.id, source.kind, source.ok], ["copy", "source", "source", false]);
+  assert.match(source.findings[0].text, /^there is no file "in\.ndjson" in folder /);
+  assert.equal(w.files().includes("data"), false, "it left something behind");
+});

@@ -55,6 +55,8 @@ export interface InstanceCheckpoints {
   readonly highest: number;
   /** What to go on from; undefined on a first run. */
   readonly restored: Restored | undefined;
+  /** Time between checkpoints, ms. */
+  readonly interval: number;
   /** Takes a checkpoint now; resolves when it is complete. */
   readonly request: () => Promise<void>;
 }
@@ -240,6 +242,7 @@ export class Instance {
       signal,
       snapshots: this.snapshots,
       restored: this.#options.checkpoints?.restored?.committables.get(node.id),
+      checkpointInterval: this.#options.checkpoints?.interval,
     });
     this.sinks.push(task);
     return task;

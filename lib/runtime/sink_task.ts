@@ -40,6 +40,8 @@ export interface SinkTaskOptions {
   readonly snapshots: SnapshotCollector | undefined;
   /** What was committed when the checkpoint that the run goes on from was taken. */
   readonly restored: Committable | undefined;
+  /** Time between checkpoints, ms; undefined where none are taken. */
+  readonly checkpointInterval: number | undefined;
 }
 
 /** Whether a sink has something to commit. */
@@ -78,8 +80,8 @@ export class SinkTask implements Task {
       failed(batch, index, error);
       if (isOfWriting) this.#rejected.add(index);
     };
-    const { snapshots, restored } = this.#options;
-    const checkpoints = snapshots === undefined ? {} : { checkpoints: { restored } };
+    const { restored, checkpointInterval: interval } = this.#options;
+    const checkpoints = interval === undefined ? {} : { checkpoints: { restored, interval } };
     const writer = await sink.open({ id, clock, logger, signal, reject, ...checkpoints });
     if (this.#isClosed) await writer.close("failed"); // the run has given up meanwhile
     else this.#writer = writer;

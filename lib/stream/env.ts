@@ -21,6 +21,7 @@ import { boundedOutOfOrderness, type TimestampOf, type WatermarkStrategy } from 
 import { GraphBuilder, type OperatorOptions, retryPolicy } from "./graph_builder.ts";
 import { RunHandle } from "./handle.ts";
 import { readableSource } from "./readable_source.ts";
+import { type CheckedPart, checkParts } from "./check.ts";
 import { KeyedStream } from "./keyed_stream.ts";
 import { type SinkOptions, Stream, type StreamScope } from "./stream.ts";
 
@@ -239,6 +240,21 @@ export class Env {
   /** The pipeline for people: stages, edges, guarantee, and what is worth knowing. */
   explain(): string {
     return explainPlan(this.name, this.#plan(), this.#durability());
+  }
+
+  /**
+   * Has all sources and sinks look whether a run could start: whether they reach what they talk to, and may do what they are to do.
+   * Changes nothing.
+   *
+   * @returns What each part found, in the order of the pipeline; empty where there is nothing to look at.
+   */
+  async check(options: { readonly signal?: AbortSignal } = {}): Promise<readonly CheckedPart[]> {
+    return await checkParts(this.#plan(), {
+      clock: this.#clock,
+      logger: this.#logger,
+      signal: options.signal ?? new AbortController().signal,
+      checkpointInterval: this.#checkpoints?.interval,
+    });
   }
 
   /** Metrics in the Prometheus text format. */

@@ -42,6 +42,9 @@ export interface CommitContractOptions {
   readonly test?: (name: string, run: () => Promise<void>) => void;
 }
 
+/** Time between checkpoints, as the sink is told, ms. */
+const INTERVAL = 10_000;
+
 type Register = (title: string, run: (scene: Scene) => Promise<void>) => void;
 
 /** Registers the tests. */
@@ -381,7 +384,9 @@ class Scene {
   }
 
   async open(restored?: Committable): Promise<void> {
-    this.#writer = await this.#under.sink.open(sinkContext({ checkpoints: { restored } }));
+    this.#writer = await this.#under.sink.open(
+      sinkContext({ checkpoints: { restored, interval: INTERVAL } }),
+    );
   }
 
   /** Writes the values from one number to another, as one batch. */

@@ -59,8 +59,8 @@ function componentText(component: Component, role: Role): string[] {
   ].filter((text) => text !== "");
 }
 
-/** Tables of a block, and of the blocks inside it. */
-function fieldTables(type: FieldType, name: string): string {
+/** Tables of a block, and of the blocks inside it; nothing for what is none. */
+export function fieldTables(type: FieldType, name: string): string {
   switch (type.kind) {
     case "block": {
       const parts = Object.keys(type.fields).length === 0
@@ -104,7 +104,8 @@ function inner(fields: AnyFields, name: string): string[] {
   });
 }
 
-function rulesText(rules: readonly Rule[] = []): string[] {
+/** Rules of a block, a sentence each. */
+export function rulesText(rules: readonly Rule[] = []): string[] {
   return rules.map((rule) => {
     switch (rule.kind) {
       case "anyOf":
@@ -126,6 +127,11 @@ function rulesText(rules: readonly Rule[] = []): string[] {
 
 function names(fields: readonly string[], between = ", "): string {
   return fields.map((field) => `\`${field}\``).join(between);
+}
+
+/** A table of fields. */
+export function fieldTable(fields: AnyFields): string {
+  return table(fields);
 }
 
 function table(fields: AnyFields, more: readonly string[] = []): string {

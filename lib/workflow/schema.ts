@@ -197,7 +197,8 @@ function textOr(pattern: string, ...others: readonly JsonSchema[]): JsonSchema {
   return { anyOf: [{ type: "string", pattern: `(?:${pattern})|${REFERENCE}` }, ...others] };
 }
 
-function typeSchema(type: FieldType): JsonSchema {
+/** The schema of a type. */
+export function typeSchema(type: FieldType): JsonSchema {
   switch (type.kind) {
     case "text":
       return type.pattern === undefined ? { type: "string" } : textOr(type.pattern);
