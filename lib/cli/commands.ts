@@ -165,6 +165,16 @@ mailer run --from-savepoint NAME goes on from one.`,
     load: async () => (await import("./durable/state.ts")).state,
   },
   {
+    name: "flow",
+    summary: "everything about flows: validate, test",
+    args: ["<ACTION>", "[ARG...]"],
+    options: [json("as JSON"), DEBUG],
+    notes: `Actions:
+  validate FILE…           reports everything that is wrong with flows
+  test FILE.test.yaml…     runs the tests of flows, on virtual time`,
+    load: async () => (await import("./flow/command.ts")).flow,
+  },
+  {
     name: "test",
     summary: "run the tests of workflows, on virtual time",
     args: ["<FILE.test.yaml...>"],

@@ -166,7 +166,9 @@ export class Compiler implements Context {
   /** Notes `variable.name` and `variable["name"]`. */
   #noteMember(node: MemberNode | IndexNode): void {
     const { target } = node;
-    if (target.kind !== "name" || this.#cells.has(target.name) || !this.#scope.variables.has(target.name)) return;
+    if (target.kind !== "name" || this.#cells.has(target.name) || !this.#scope.variables.has(target.name)) {
+      return;
+    }
     if (node.kind === "member") {
       const offset = this.#text.lastIndexOf(node.name, node.end - node.name.length);
       this.names.push({ variable: target.name, name: node.name, offset });

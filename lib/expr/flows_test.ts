@@ -128,6 +128,24 @@ Deno.test("names that are no variables are told", () => {
   assert.deepEqual(expression.references, ["input"]);
 });
 
+Deno.test("members that are read by name are told, with their places", () => {
+  const names = (text: string) =>
+    compile(text).names.map(({ variable, name, offset }) => [variable, name, offset]);
+  assert.deepEqual(names("results.pay.receipt == visits['ask']"), [["results", "pay", 8], [
+    "visits",
+    "ask",
+    30,
+  ]]);
+  assert.deepEqual(names("has(results.pay) && inptu.a > 1"), [["results", "pay", 12], [
+    undefined,
+    "inptu",
+    20,
+  ]]);
+  assert.deepEqual(names("(results . pay) + results[input.x]"), [["results", "pay", 11], ["input", "x", 32]]);
+  assert.deepEqual(names("input.tags.map(results, results.x)"), [["input", "tags", 6]]);
+  assert.deepEqual(names("len(input) > 1"), []);
+});
+
 Deno.test("unknown functions and bad grammar are mistakes here too", () => {
   for (
     const text of [

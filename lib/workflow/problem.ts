@@ -10,7 +10,9 @@
 
 /** A place in a text; both count from 1, columns in UTF-16 units. */
 export interface Place {
+  /** Line of the text. */
   readonly line: number;
+  /** Column in that line. */
   readonly column: number;
 }
 
@@ -27,6 +29,7 @@ export interface Problem extends Place {
   readonly label: string;
   /** Stable, lower_snake_case; safe to branch on. */
   readonly code: string;
+  /** What is wrong, without the place. */
   readonly message: string;
   /** What to do about it, where that is known. */
   readonly hint: string | undefined;

@@ -17,7 +17,7 @@ export function wordsOf(type: FieldType): string {
     case "boolean":
       return "true or false";
     case "duration":
-      return type.min === 1 ? "a duration above zero such as 30s" : "a duration such as 30s";
+      return (type.min ?? 0) > 0 ? "a duration above zero such as 30s" : "a duration such as 30s";
     case "size":
       return "a number of bytes or a size such as 64MiB";
     case "path":

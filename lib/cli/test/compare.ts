@@ -9,24 +9,14 @@
  */
 import { codeOf } from "../../errors.ts";
 import { parseJson } from "../../json.ts";
-import { canonicalNumber, isNumeric } from "../../numeric.ts";
+import { isNumeric } from "../../numeric.ts";
+import { canonicalText, sameJson as isSameJson } from "../../same_json.ts";
 
 /** Whether an expected row and an actual one agree. */
 export type Agree = (expected: unknown, actual: unknown) => boolean;
 
-/** A text that equal JSON values, and no others, share. */
-export function canonicalText(value: unknown): string {
-  if (isNumeric(value)) return `#${canonicalNumber(value)}`.replace(/^#-0$/, "#0");
-  if (Array.isArray(value)) return `[${value.map(canonicalText).join(",")}]`;
-  if (isObject(value)) {
-    const keys = Object.keys(value).sort();
-    return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalText(value[key])}`).join(",")}}`;
-  }
-  return JSON.stringify(value) ?? "null";
-}
-
 /** Equal as JSON. */
-export const sameJson: Agree = (expected, actual) => canonicalText(expected) === canonicalText(actual);
+export const sameJson: Agree = isSameJson;
 
 /** Whether a dead letter has the fields that are expected. Its `value`, a text, may be expected as what its JSON says. */
 export const sameLetter: Agree = (expected, actual) => {

@@ -90,7 +90,7 @@ export const postgresSink: SinkComponent = {
   kind: "sink",
   type: "postgres",
   summary: "Writes rows to a table of Postgres.",
-  carried: false,
+  carried: true,
   commits: "atomic",
   example: `type: postgres
 postgres:

@@ -1,0 +1,202 @@
+/**
+ * States of executions: folded from the store, and remembered.
+ *
+ * X1 What is remembered only saves time: every commit compares the head it was decided on.
+ *
+ * @module
+ */
+import { MailerError } from "../../errors.ts";
+import { parseExact } from "../../json.ts";
+import type { CompiledFlow } from "../definition/mod.ts";
+import { apply, decodeEvents, decodeState, type FlowEvent, type State } from "../fold/mod.ts";
+import type { FlowStore, Head, StoredDecision } from "../store/port.ts";
+import type { Flows } from "./flows.ts";
+
+/** An execution as it is known. */
+export interface Execution {
+  readonly head: Head;
+  readonly state: State;
+  /** The version it runs on. */
+  readonly flow: CompiledFlow;
+}
+
+/** The decisions of a stored object: a segment of a history, or an archive. */
+export interface StoredHistory {
+  readonly decisions: readonly StoredDecision[];
+}
+
+/** Name of the object an archived execution lies in. */
+export const ARCHIVE = "archive";
+
+/** Most executions that are remembered. */
+const REMEMBERED = 10_000;
+
+/** Loads executions. */
+export class Executions {
+  readonly #store: FlowStore;
+  readonly #flows: Flows;
+  readonly #most: number;
+  /** The one used last at the end. */
+  readonly #known = new Map<string, Execution>();
+
+  constructor(store: FlowStore, flows: Flows, most = REMEMBERED) {
+    this.#store = store;
+    this.#flows = flows;
+    this.#most = most;
+  }
+
+  /** As remembered, else from the store; undefined where there is none. */
+  async get(execId: string): Promise<Execution | undefined> {
+    const known = this.#known.get(execId);
+    if (known !== undefined) return known;
+    const loaded = await this.read(execId);
+    if (loaded !== undefined) this.keep(execId, loaded);
+    return loaded;
+  }
+
+  /** From the store, as it is now. */
+  async read(execId: string): Promise<Execution | undefined> {
+    const head = await this.#store.executions.head(execId);
+    if (head === undefined) return undefined;
+    const state = await this.#stateOf(execId, head), flow = await this.flowOf(execId, state);
+    return { head, state, flow };
+  }
+
+  /** Remembers how an execution stands. */
+  keep(execId: string, execution: Execution): void {
+    this.#known.delete(execId);
+    this.#known.set(execId, execution);
+    if (this.#known.size <= this.#most) return;
+    const { value: oldest } = this.#known.keys().next();
+    this.#known.delete(oldest!);
+  }
+
+  /** Forgets it: somebody else has written. */
+  drop(execId: string): void {
+    this.#known.delete(execId);
+  }
+
+  /**
+   * The state behind a decision.
+   *
+   * @param seq Sequence of the decision, or of one before the next.
+   * @throws {MailerError} `no_such_decision`
+   */
+  async at(
+    execId: string,
+    seq: number,
+  ): Promise<{ readonly state: State; readonly seq: number } | undefined> {
+    const history = await this.history(execId);
+    if (history === undefined) return undefined;
+    const upTo = history.filter((decision) => decision.seq <= seq), last = upTo.at(-1);
+    if (last === undefined) {
+      throw new MailerError("no_such_decision", `execution "${execId}" has no decision ${seq}`, {
+        hint: `its decisions are ${history[0]?.seq ?? 0} to ${history.at(-1)?.seq ?? 0}`,
+      });
+    }
+    return { state: await this.#fold(upTo.map(({ events }) => decodeEvents(events))), seq: last.seq };
+  }
+
+  /** All decisions of an execution, the archived and the live ones; undefined where there is no execution. */
+  async history(execId: string): Promise<StoredDecision[] | undefined> {
+    const { executions } = this.#store, head = await executions.head(execId);
+    if (head === undefined) return undefined;
+    if (head.summary.archived === true) return await this.#object(execId, ARCHIVE);
+    const decisions: StoredDecision[] = [];
+    const names = (await executions.objects(execId)).filter((name) => name.startsWith(SEGMENT_PREFIX));
+    for (const name of names.sort()) decisions.push(...await this.#object(execId, name));
+    const from = (decisions.at(-1)?.seq ?? 0) + 1;
+    for await (const decision of this.#live(execId, Math.max(from, head.firstSeq))) decisions.push(decision);
+    return decisions;
+  }
+
+  /** The version a state runs on. */
+  async flowOf(execId: string, { flow: name, flowHash }: State): Promise<CompiledFlow> {
+    const flow = await this.#flows.find(name, flowHash);
+    if (flow !== undefined) return flow;
+    throw new MailerError(
+      "unknown_flow",
+      `execution "${execId}" runs on ${name}@${flowHash}, which is not stored`,
+    );
+  }
+
+  async #stateOf(execId: string, head: Head): Promise<State> {
+    if (head.summary.archived === true) return await this.#fold(await this.#decoded(execId, ARCHIVE));
+    const snapshot = head.snapshotSeq === undefined
+      ? undefined
+      : await this.#store.executions.snapshot(execId);
+    const base = snapshot === undefined || snapshot.seq > head.seq || snapshot.seq < head.firstSeq - 1
+      ? undefined
+      : { state: decodeState(parseExact(snapshot.text)), seq: snapshot.seq };
+    const decisions: FlowEvent[][] = [];
+    for await (const { events } of this.#live(execId, base === undefined ? head.firstSeq : base.seq + 1)) {
+      decisions.push(decodeEvents(events));
+    }
+    return await this.#fold(decisions, base?.state);
+  }
+
+  async *#live(execId: string, from: number): AsyncGenerator<StoredDecision> {
+    for (let next = from;;) {
+      const decisions = await this.#store.executions.log(execId, next);
+      yield* decisions;
+      const last = decisions.at(-1);
+      if (last === undefined) return;
+      next = last.seq + 1;
+    }
+  }
+
+  async #decoded(execId: string, name: string): Promise<FlowEvent[][]> {
+    return (await this.#object(execId, name)).map(({ events }) => decodeEvents(events));
+  }
+
+  async #object(execId: string, name: string): Promise<StoredDecision[]> {
+    const text = await this.#store.executions.object(execId, name);
+    if (text !== undefined) return (JSON.parse(text) as StoredHistory).decisions as StoredDecision[];
+    throw new MailerError(
+      "history_damaged",
+      `"${name}" of the history of execution "${execId}" is not there`,
+    );
+  }
+
+  /** Folds decisions, each event with the version it was made with. */
+  async #fold(decisions: readonly (readonly FlowEvent[])[], from?: State): Promise<State> {
+    let state = from, flow = from === undefined ? undefined : await this.#version(from.flow, from.flowHash);
+    for (const event of decisions.flat()) {
+      const other = versionOf(event, state);
+      if (other !== undefined) flow = await this.#version(other.flow, other.flow_hash);
+      if (flow === undefined) throw new MailerError("history_damaged", `a history begins with ${event.type}`);
+      state = apply(flow, state, event);
+    }
+    if (state !== undefined) return state;
+    throw new MailerError("history_damaged", "an execution has no events");
+  }
+
+  async #version(name: string, hash: string): Promise<CompiledFlow> {
+    const flow = await this.#flows.find(name, hash);
+    if (flow !== undefined) return flow;
+    throw new MailerError("unknown_flow", `an execution runs on ${name}@${hash}, which is not stored`);
+  }
+}
+
+/** Begins the names of the segments of a history; the index of the first event follows, at full width. */
+export const SEGMENT_PREFIX = "seg.";
+
+/** The version an event brings, if it brings one; what follows runs on it. */
+function versionOf(
+  event: FlowEvent,
+  state: State | undefined,
+): { readonly flow: string; readonly flow_hash: string } | undefined {
+  switch (event.type) {
+    case "ExecutionStarted":
+      return event.data;
+    case "ExecutionForked":
+    case "ExecutionContinued": {
+      const { flow, flowHash } = event.data.state as { readonly flow: string; readonly flowHash: string };
+      return { flow, flow_hash: flowHash };
+    }
+    case "ExecutionMigrated":
+      return { flow: state!.flow, flow_hash: event.data.flow_hash };
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,328 @@
+/**
+ * Jobs by kind: handed out with a lease, best priority first.
+ *
+ * J1 A job stays in its place while it is leased or put off: its cell says until when nobody gets it. So who finishes,
+ *    loses or returns a job never moves it, and its place in the queue is kept.
+ * J2 Handing out is a compare-and-set of the cell: of two that want one job, one gets it.
+ * J3 What this process knows of a queue is a window of its front. It may be out of date, and then the compare-and-set fails.
+ *
+ * @module
+ */
+import { MailerError } from "../../errors.ts";
+import { TimeHeap } from "../../heap.ts";
+import { type Cell, cellsIn } from "./cells.ts";
+import type { Core } from "./core.ts";
+import * as keys from "./keys.ts";
+import type { JobRequest, Jobs, LeasedJob, NewJob, ReleaseOptions } from "./port.ts";
+
+/** Ready jobs that are kept in memory. */
+const WINDOW = 1000;
+const PAGE = 500;
+const MOST_AT_ONCE = 256;
+
+/** What the cell of a job says. */
+export interface JobRecord {
+  readonly execId: string;
+  readonly id: string;
+  readonly kind: string;
+  readonly text: string;
+  readonly deliveries: number;
+  /** Nobody gets it before, ms; 0 = ready. */
+  readonly hiddenUntil: number;
+  /** Whose it is; empty = nobody's. */
+  readonly worker: string;
+}
+
+interface Entry {
+  readonly key: string;
+  readonly record: JobRecord;
+  readonly version: string;
+}
+
+/** A new job as it is stored. */
+export function jobRecord(execId: string, job: NewJob, now: number, leased: boolean): JobRecord {
+  const { id, kind, text, notBefore = 0, lease } = job;
+  return {
+    execId,
+    id,
+    kind,
+    text,
+    deliveries: leased && lease !== undefined ? 1 : 0,
+    hiddenUntil: leased && lease !== undefined ? now + lease.leaseMs : notBefore,
+    worker: leased && lease !== undefined ? lease.worker : "",
+  };
+}
+
+/** Bytes of a job's cell. */
+export function encodeJob(core: Core, record: JobRecord): Promise<Uint8Array> {
+  const { execId, id, deliveries, hiddenUntil, worker, text } = record;
+  const header = JSON.stringify([execId, id, deliveries, hiddenUntil, worker]);
+  return core.bodies.packSmall(`${header}\n${text}`, `job ${id} of execution ${execId}`);
+}
+
+async function decodeJob(core: Core, kind: string, cell: Cell): Promise<JobRecord> {
+  const stored = await core.bodies.unpack(cell.bytes), end = stored.indexOf("\n");
+  const [execId, id, deliveries, hiddenUntil, worker] = JSON.parse(stored.slice(0, end)) as
+    [string, string, number, number, string];
+  return { execId, id, kind, deliveries, hiddenUntil, worker, text: stored.slice(end + 1) };
+}
+
+/** What a worker gets. */
+export function leasedJob({ key, record, version }: Entry): LeasedJob {
+  const { execId, id, kind, text, worker, deliveries, hiddenUntil } = record;
+  return { execId, id, kind, text, worker, deliveries, until: hiddenUntil, key, token: version };
+}
+
+/** See {@link Jobs}. */
+export class Queues implements Jobs {
+  readonly #core: Core;
+  readonly #windows = new Map<string, Window>();
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  async lease({ kind, max, worker, leaseMs }: JobRequest): Promise<readonly LeasedJob[]> {
+    const most = Math.min(max, MOST_AT_ONCE);
+    if (most <= 0) return [];
+    const window = this.#window(kind), leased: LeasedJob[] = [];
+    for (;;) {
+      const now = this.#core.clock.now(), entries = window.take(most - leased.length, now);
+      const got = await Promise.all(entries.map((entry) => this.#claim(window, entry, worker, leaseMs)));
+      for (const job of got) if (job !== undefined) leased.push(job);
+      // What this process knows is exhausted: perhaps others have queued some.
+      if (leased.length === most || !window.isOutdated(now)) return leased;
+      await window.scan();
+    }
+  }
+
+  async #claim(
+    window: Window,
+    entry: Entry,
+    worker: string,
+    leaseMs: number,
+  ): Promise<LeasedJob | undefined> {
+    const { record } = entry, hiddenUntil = this.#core.clock.now() + leaseMs;
+    const taken = { ...record, deliveries: record.deliveries + 1, hiddenUntil, worker };
+    try {
+      const version = await this.#replace(entry.key, entry.version, taken);
+      if (version === undefined) return undefined;
+      window.put({ key: entry.key, record: taken, version });
+      return leasedJob({ key: entry.key, record: taken, version });
+    } catch (error) {
+      window.stale();
+      throw error;
+    }
+  }
+
+  async extend(jobs: readonly LeasedJob[], leaseMs: number): Promise<readonly (LeasedJob | undefined)[]> {
+    return await Promise.all(jobs.map(async (job) => {
+      const hiddenUntil = this.#core.clock.now() + leaseMs;
+      return await this.#change(job, { ...recordOf(job), hiddenUntil });
+    }));
+  }
+
+  async release(job: LeasedJob, { delayMs = 0, counts = true }: ReleaseOptions = {}): Promise<boolean> {
+    const hiddenUntil = delayMs > 0 ? this.#core.clock.now() + delayMs : 0;
+    const deliveries = counts ? job.deliveries : job.deliveries - 1;
+    const changed = await this.#change(job, { ...recordOf(job), hiddenUntil, deliveries, worker: "" });
+    if (changed !== undefined) this.#core.wakeups.notify(`jobs:${job.kind}`);
+    return changed !== undefined;
+  }
+
+  async #change(job: LeasedJob, record: JobRecord): Promise<LeasedJob | undefined> {
+    const version = await this.#replace(job.key, job.token, record);
+    if (version === undefined) return undefined;
+    const entry = { key: job.key, record, version };
+    this.#windows.get(job.kind)?.put(entry);
+    return leasedJob(entry);
+  }
+
+  async #replace(key: string, version: string, record: JobRecord): Promise<string | undefined> {
+    const bytes = await encodeJob(this.#core, record);
+    return await this.#core.writer.submit({ checks: [{ key, version }], writes: [{ key, bytes }] });
+  }
+
+  /** A commit has queued a job. */
+  queued(key: string, record: JobRecord, version: string): void {
+    this.#windows.get(record.kind)?.put({ key, record, version });
+    this.#core.wakeups.notify(`jobs:${record.kind}`);
+  }
+
+  /** A commit has removed a job. */
+  removed(kind: string, key: string): void {
+    this.#windows.get(kind)?.remove(key);
+  }
+
+  /** A commit has changed jobs of these kinds, piece by piece. */
+  changed(kinds: Iterable<string>): void {
+    for (const kind of kinds) {
+      this.#windows.get(kind)?.stale();
+      this.#core.wakeups.notify(`jobs:${kind}`);
+    }
+  }
+
+  #window(kind: string): Window {
+    let window = this.#windows.get(kind);
+    if (window === undefined) this.#windows.set(kind, window = new Window(this.#core, kind));
+    return window;
+  }
+}
+
+function recordOf({ execId, id, kind, text, deliveries, until, worker }: LeasedJob): JobRecord {
+  return { execId, id, kind, text, deliveries, hiddenUntil: until, worker };
+}
+
+/** The front of a queue, as far as it is known. */
+class Window {
+  readonly #core: Core;
+  readonly #kind: string;
+  /** All that is known, ready or not. */
+  #known = new Map<string, Entry>();
+  /** Keys of ready ones, sorted, the first from `#from` on. Some may be gone, or hidden again. */
+  #ready: string[] = [];
+  #from = 0;
+  #hidden = new TimeHeap<string>();
+  /** Beyond this key nothing is known. */
+  #end: string | undefined;
+  #scannedAt = -Infinity;
+  /** What changed while a scan is under way. */
+  #meanwhile: Map<string, Entry | undefined> | undefined;
+  #scanning: Promise<void> | undefined;
+
+  constructor(core: Core, kind: string) {
+    this.#core = core;
+    this.#kind = kind;
+    this.#end = ""; // before the first scan: nothing at all
+  }
+
+  /** Whether a scan may find more. */
+  isOutdated(now: number): boolean {
+    return this.#end !== undefined || now - this.#scannedAt > this.#core.settings.pollMs;
+  }
+
+  /** Takes ready ones out, in their order; who takes them puts them back when they have changed. */
+  take(most: number, now: number): Entry[] {
+    while (this.#hidden.isDue(now)) {
+      const entry = this.#known.get(this.#hidden.pop());
+      if (entry !== undefined && entry.record.hiddenUntil <= now) this.#makeReady(entry.key);
+    }
+    const taken: Entry[] = [];
+    while (taken.length < most && this.#from < this.#ready.length) {
+      const key = this.#ready[this.#from++]!, entry = this.#known.get(key);
+      if (entry === undefined || entry.record.hiddenUntil > now) continue;
+      this.#known.delete(key);
+      taken.push(entry);
+    }
+    if (this.#from > WINDOW) {
+      this.#ready = this.#ready.slice(this.#from);
+      this.#from = 0;
+    }
+    return taken;
+  }
+
+  put(entry: Entry): void {
+    this.#meanwhile?.set(entry.key, entry);
+    if (this.#end !== undefined && entry.key >= this.#end) return; // a scan will find it
+    this.#add(entry, this.#core.clock.now());
+  }
+
+  #add(entry: Entry, now: number): void {
+    const isKnown = this.#known.has(entry.key);
+    this.#known.set(entry.key, entry);
+    const { hiddenUntil } = entry.record;
+    if (hiddenUntil > now) this.#hide(entry);
+    else if (!isKnown || !this.#isListed(entry.key)) this.#makeReady(entry.key);
+  }
+
+  /** Entries of the heap outlive what they stand for; now and then it is made anew. */
+  #hide({ key, record }: Entry): void {
+    this.#hidden.push(record.hiddenUntil, key);
+    if (this.#hidden.size <= 2 * this.#known.size + WINDOW) return;
+    this.#hidden = new TimeHeap();
+    for (const { key, record } of this.#known.values()) {
+      if (record.hiddenUntil > 0) this.#hidden.push(record.hiddenUntil, key);
+    }
+  }
+
+  remove(key: string): void {
+    this.#meanwhile?.set(key, undefined);
+    this.#known.delete(key);
+  }
+
+  /** Forgets all. */
+  stale(): void {
+    this.#known.clear();
+    this.#ready = [];
+    this.#from = 0;
+    this.#hidden = new TimeHeap();
+    this.#end = "";
+  }
+
+  /** Reads the front of the queue anew. */
+  scan(): Promise<void> {
+    return this.#scanning ??= this.#scan().finally(() => {
+      this.#scanning = undefined;
+      this.#meanwhile = undefined;
+    });
+  }
+
+  async #scan(): Promise<void> {
+    const meanwhile = this.#meanwhile = new Map<string, Entry | undefined>();
+    const now = this.#core.clock.now(), found: Entry[] = [];
+    let ready = 0, end: string | undefined;
+    scan: for await (const page of cellsIn(this.#core.cells, keys.jobsOf(this.#kind), PAGE)) {
+      for (const cell of page) {
+        const known = this.#known.get(cell.key);
+        const record = known?.version === cell.version
+          ? known.record
+          : await decodeJob(this.#core, this.#kind, cell);
+        found.push({ key: cell.key, record, version: cell.version });
+        if (record.hiddenUntil <= now) ready++;
+      }
+      if (ready >= WINDOW) {
+        end = page.at(-1)!.key + "\x01";
+        break scan;
+      }
+    }
+    this.stale();
+    this.#end = end;
+    this.#scannedAt = this.#core.clock.now();
+    for (const entry of found) if (!meanwhile.has(entry.key)) this.#add(entry, now);
+    for (const entry of meanwhile.values()) {
+      if (entry !== undefined && (end === undefined || entry.key < end)) this.#add(entry, now);
+    }
+  }
+
+  #isListed(key: string): boolean {
+    const at = this.#place(key);
+    return this.#ready[at] === key;
+  }
+
+  #makeReady(key: string): void {
+    const at = this.#place(key);
+    if (this.#ready[at] !== key) this.#ready.splice(at, 0, key);
+  }
+
+  #place(key: string): number {
+    let low = this.#from, high = this.#ready.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#ready[middle]! < key) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+/** Refuses what has no place in a queue. */
+export function checkJob({ id, kind, priority = 0, order = 0 }: NewJob): void {
+  const isRight = Number.isInteger(priority) && Math.abs(priority) <= 100 && Number.isSafeInteger(order) && order >= 0;
+  if (!isRight || !/^[A-Za-z0-9_-]{1,128}$/.test(kind)) {
+    throw new MailerError(
+      "invalid_commit",
+      `flows: job ${id}: kind ${JSON.stringify(kind)}, priority ${priority}, order ${order}: ` +
+        "a kind is a token, a priority a whole number from -100 to 100, an order one from 0 on",
+    );
+  }
+}
