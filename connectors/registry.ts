@@ -21,10 +21,26 @@ import { fileSink, fileSource } from "./file/mod.ts";
 import { blackholeSink, recordsSource } from "./memory/mod.ts";
 import { stdinSource, stdoutSink } from "./stdio/mod.ts";
 
-/** The connectors of this build. */
-export const connectors: Connectors = { source, sink };
+/** Connectors that are loaded where a workflow has them: starting one without pays nothing. */
+interface Loaded {
+  readonly kafka: typeof import("./kafka/workflow.ts") | undefined;
+  readonly postgres: typeof import("./postgres/mod.ts") | undefined;
+}
 
-function source(spec: SourceSpec, { folder }: ConnectorContext): Source {
+/** Loads the connectors of some types of sources and sinks. */
+export async function connectorsFor(types: ReadonlySet<string>): Promise<Connectors> {
+  const [kafka, postgres] = await Promise.all([
+    types.has("kafka") || types.has("txnKafka") ? import("./kafka/workflow.ts") : undefined,
+    types.has("postgres") ? import("./postgres/mod.ts") : undefined,
+  ]);
+  const loaded: Loaded = { kafka, postgres };
+  return {
+    source: (spec, context) => source(spec, context, loaded),
+    sink: (spec, context) => sink(spec, context, loaded),
+  };
+}
+
+function source(spec: SourceSpec, { folder }: ConnectorContext, { kafka }: Loaded): Source {
   switch (spec.type) {
     case "slice":
     case "generator":
@@ -39,10 +55,10 @@ function source(spec: SourceSpec, { folder }: ConnectorContext): Source {
       const { path, compression, follow } = spec.file;
       return fileSource({ path, ...textOf(spec.file), compression, follow, baseDirectory: folder });
     }
+    case "kafka":
+      return kafka!.kafkaSourceOf(spec.kafka, folder);
     case "stdin":
       return stdinSource(textOf({ deserialize: "json", ...spec.stdin }));
-    default:
-      throw missing("source", spec.type);
   }
 }
 
@@ -61,7 +77,7 @@ function typedColumns(types: CsvBlock["types"]): Record<string, CsvType> {
   return typed;
 }
 
-function sink(spec: SinkSpec | DlqSpec, { folder }: ConnectorContext): Sink {
+function sink(spec: SinkSpec | DlqSpec, { folder }: ConnectorContext, { kafka, postgres }: Loaded): Sink {
   switch (spec.type) {
     case "file": {
       const { path, append, rollSize, rollEvery, serialize } = spec.file;
@@ -74,20 +90,19 @@ function sink(spec: SinkSpec | DlqSpec, { folder }: ConnectorContext): Sink {
         ...(rollEvery === undefined ? {} : { rollEvery }),
       });
     }
+    case "kafka":
+      return kafka!.kafkaSinkOf(spec.kafka, folder);
+    case "txnKafka":
+      return kafka!.transactionalKafkaSinkOf(spec.txnKafka, folder);
+    case "postgres":
+      return postgres!.postgresSink(spec.postgres);
     case "stdout":
       return stdoutSink();
     case "blackhole":
       return blackholeSink();
-    default:
-      throw missing("sink", spec.type);
   }
 }
 
 function formatOf(encoding: Encoding): Format {
   return { json: jsonFormat, string: stringFormat, bytes: bytesFormat }[encoding]() as Format;
-}
-
-/** The builder refuses what is not carried before it asks for it. */
-function missing(kind: string, type: string): Error {
-  return new Error(`no connector makes a ${kind} of type ${type}`);
 }

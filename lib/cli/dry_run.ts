@@ -5,6 +5,7 @@
  */
 import type { CheckedPart } from "../stream/check.ts";
 import { buildWorkflow } from "../workflow/build/mod.ts";
+import { connectorTypes } from "../workflow/registry.ts";
 import type { Command } from "./command.ts";
 import { dataDirOf, printProblems, readWorkflows, type WorkflowFile } from "./documents.ts";
 import { errorText } from "./error_text.ts";
@@ -37,7 +38,7 @@ export const dryRun: Command = async ({ args, flags }, host) => {
 
 async function checked(document: WorkflowFile, dataDir: string, host: Host): Promise<readonly CheckedPart[]> {
   const { spec, folder } = document, { clock, loadCode } = host;
-  const connectors = await host.connectors();
+  const connectors = await host.connectors(connectorTypes([spec!]));
   const env = await buildWorkflow(spec!, { connectors, loadCode, folder, clock, dataDir });
   return await env.check();
 }

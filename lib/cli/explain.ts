@@ -4,6 +4,7 @@
  * @module
  */
 import { buildWorkflow } from "../workflow/build/mod.ts";
+import { connectorTypes } from "../workflow/registry.ts";
 import type { Command } from "./command.ts";
 import { dataDirOf, printProblems, readWorkflow } from "./documents.ts";
 import { errorText } from "./error_text.ts";
@@ -23,7 +24,7 @@ export const explain: Command = async ({ args, flags }, host) => {
   }
   try {
     const env = await buildWorkflow(spec, {
-      connectors: await host.connectors(),
+      connectors: await host.connectors(connectorTypes([spec])),
       loadCode: host.loadCode,
       folder,
       dataDir: dataDirOf(flags, host),

@@ -39,8 +39,8 @@ export interface Host {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly clock: Clock;
-  /** Loads the connectors the program was built with. */
-  connectors(): Promise<Connectors>;
+  /** Loads the connectors of some types of sources and sinks, among those the program was built with. */
+  connectors(types: ReadonlySet<string>): Promise<Connectors>;
   readonly loadCode: LoadCode;
   /** Calls `callback` for every interrupt until the returned function is called; a burst of signals is one interrupt. */
   onInterrupt(callback: () => void): () => void;
@@ -50,8 +50,8 @@ export interface Host {
 
 /** What a program is built with. */
 export interface Carried {
-  /** Loads the connectors; called only by commands that need them. */
-  connectors(): Promise<Connectors>;
+  /** Loads the connectors of some types of sources and sinks; called only by commands that need them. */
+  connectors(types: ReadonlySet<string>): Promise<Connectors>;
   /** Code that documents may name, by `name` or `./module.ts#name`; a compiled binary can run no other. */
   readonly code?: Readonly<Record<string, unknown>>;
 }

@@ -4,7 +4,7 @@
  * ```ts ignore
  * import { denoHost, main } from "./lib/cli/mod.ts";
  *
- * const host = denoHost({ connectors: async () => (await import("./connectors/registry.ts")).connectors });
+ * const host = denoHost({ connectors: async (types) => (await import("./connectors/registry.ts")).connectorsFor(types) });
  * Deno.exit(await main(Deno.args, host));
  * ```
  *

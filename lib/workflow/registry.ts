@@ -5,7 +5,7 @@
  */
 import type { Sink, Source } from "../connector.ts";
 import type { CodeRef } from "./blocks.ts";
-import type { DlqSpec, SinkSpec, SourceSpec } from "./spec.ts";
+import type { DlqSpec, SinkSpec, SourceSpec, WorkflowSpec } from "./spec.ts";
 
 /** What a connector may need beside its block. */
 export interface ConnectorContext {
@@ -17,6 +17,14 @@ export interface ConnectorContext {
 export interface Connectors {
   source(spec: SourceSpec, context: ConnectorContext): Source;
   sink(spec: SinkSpec | DlqSpec, context: ConnectorContext): Sink;
+}
+
+/** Types of the sources and sinks of workflows. */
+export function connectorTypes(specs: readonly WorkflowSpec[]): ReadonlySet<string> {
+  return new Set(
+    specs.flatMap(({ sources, sinks, dlq }) => [...sources, ...sinks, ...(dlq === undefined ? [] : [dlq])])
+      .map(({ type }) => type),
+  );
 }
 
 /** Finds the code a `ref` names. */

@@ -318,7 +318,6 @@ pipeline:
 sink: { type: stdout }
 `);
   assert.deepEqual(spec.uncarried.map(({ line, path, what }) => `${line} ${path}: ${what}`), [
-    "5 source: source kafka",
     "7 pipeline[0]: operator validate",
   ]);
 });

@@ -12,7 +12,7 @@ import { codeOf } from "../../errors.ts";
 import { stringifyJson } from "../../json.ts";
 import type { Env } from "../../stream/env.ts";
 import { buildWorkflow } from "../../workflow/build/mod.ts";
-import type { Connectors } from "../../workflow/registry.ts";
+import { type Connectors, connectorTypes } from "../../workflow/registry.ts";
 import { maskOf, type WorkflowSpec } from "../../workflow/mod.ts";
 import type { Command, Flags } from "../command.ts";
 import { dataDirOf, printProblems, readWorkflows, type WorkflowFile } from "../documents.ts";
@@ -37,13 +37,14 @@ interface Pipeline {
 
 /** Runs workflows until all are over. */
 export const run: Command = async ({ args, flags }, host) => {
-  const [documents, connectors] = await Promise.all([readWorkflows(args, host), host.connectors()]);
+  const documents = await readWorkflows(args, host);
   const problems = documents.flatMap((document) => document.problems);
   if (problems.length > 0) {
     if (flags.json === true) printProblems(problems, "json", host.stdout);
     else printProblems(problems, "text", host.stderr);
     return EXIT.usage;
   }
+  const connectors = await host.connectors(connectorTypes(documents.map(({ spec }) => spec!)));
   return await new Runner({ documents, connectors, flags, host }).run();
 };
 

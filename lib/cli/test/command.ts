@@ -6,6 +6,7 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { checkTestNames, maskOf, parseTests, type Problem, type TestDocument } from "../../workflow/mod.ts";
 import type { WorkflowSpec } from "../../workflow/mod.ts";
+import { connectorTypes } from "../../workflow/registry.ts";
 import type { Command } from "../command.ts";
 import { parseOptions, printProblems, readText, readWorkflow, type WorkflowFile } from "../documents.ts";
 import { EXIT } from "../exit_code.ts";
@@ -29,7 +30,7 @@ export const test: Command = async ({ args, flags }, host) => {
     printProblems(problems, form, form === "json" ? host.stdout : host.stderr);
     return EXIT.usage;
   }
-  const connectors = await host.connectors();
+  const connectors = await host.connectors(connectorTypes(read.map(({ suite }) => suite!.workflow.spec)));
   let passed = 0, failed = 0;
   for (const { suite } of read) {
     const { file, folder, tests, workflow } = suite!;

@@ -105,14 +105,14 @@ Deno.test("input can be a file, read as the workflow's source reads", async () =
     "type: stdin",
     "type: stdin, stdin: { format: csv, csv: { types: { n: number } } }",
   );
-  const { connectors } = await import("../../../connectors/registry.ts");
+  const { connectorsFor } = await import("../../../connectors/registry.ts");
   await using w = await world({
     files: { "w.yaml": workflow, "w.test.yaml": `workflow: w.yaml\ncases:\n${cases}`, "in.csv": csv },
   });
   const { main } = await import("../main.ts");
   const code = await main(["test", "w.test.yaml"], {
     ...w.host,
-    connectors: () => Promise.resolve(connectors),
+    connectors: connectorsFor,
   });
   assert.equal(code, 0, (w.host.stdout as unknown as { text: string }).text);
 });

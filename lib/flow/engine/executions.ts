@@ -2,6 +2,8 @@
  * States of executions: folded from the store, and remembered.
  *
  * X1 What is remembered only saves time: every commit compares the head it was decided on.
+ * X2 What is read belongs together, whoever writes, cuts or archives the history meanwhile: a state is the one of its head, and a
+ *    history has no gap.
  *
  * @module
  */
@@ -30,6 +32,10 @@ export const ARCHIVE = "archive";
 
 /** Most executions that are remembered. */
 const REMEMBERED = 10_000;
+/** Times something is read that others go on writing. */
+const ROUNDS = 10;
+/** Decisions that are read at once. */
+const PAGE = 256;
 
 /** Loads executions. */
 export class Executions {
@@ -54,12 +60,31 @@ export class Executions {
     return loaded;
   }
 
+  /** As remembered, whether that is still so or not. */
+  known(execId: string): Execution | undefined {
+    return this.#known.get(execId);
+  }
+
   /** From the store, as it is now. */
   async read(execId: string): Promise<Execution | undefined> {
-    const head = await this.#store.executions.head(execId);
-    if (head === undefined) return undefined;
-    const state = await this.#stateOf(execId, head), flow = await this.flowOf(execId, state);
-    return { head, state, flow };
+    return await this.#whole(execId, async (head) => {
+      const state = await this.#stateOf(execId, head), flow = await this.flowOf(execId, state);
+      return { head, state, flow };
+    });
+  }
+
+  /** Reads what belongs to a head; anew where others have written meanwhile what it lies in. */
+  async #whole<T>(execId: string, read: (head: Head) => Promise<T>): Promise<T | undefined> {
+    for (let head = await this.#store.executions.head(execId), round = 1; head !== undefined; round++) {
+      try {
+        return await read(head);
+      } catch (error) {
+        const now = await this.#store.executions.head(execId);
+        if (now?.version === head.version || round === ROUNDS) throw error;
+        head = now;
+      }
+    }
+    return undefined;
   }
 
   /** Remembers how an execution stands. */
@@ -99,15 +124,16 @@ export class Executions {
 
   /** All decisions of an execution, the archived and the live ones; undefined where there is no execution. */
   async history(execId: string): Promise<StoredDecision[] | undefined> {
-    const { executions } = this.#store, head = await executions.head(execId);
-    if (head === undefined) return undefined;
-    if (head.summary.archived === true) return await this.#object(execId, ARCHIVE);
-    const decisions: StoredDecision[] = [];
-    const names = (await executions.objects(execId)).filter((name) => name.startsWith(SEGMENT_PREFIX));
-    for (const name of names.sort()) decisions.push(...await this.#object(execId, name));
-    const from = (decisions.at(-1)?.seq ?? 0) + 1;
-    for await (const decision of this.#live(execId, Math.max(from, head.firstSeq))) decisions.push(decision);
-    return decisions;
+    const { executions } = this.#store;
+    return await this.#whole(execId, async (head) => {
+      if (head.summary.archived === true) return await this.#object(execId, ARCHIVE);
+      const decisions: StoredDecision[] = [];
+      const names = (await executions.objects(execId)).filter((name) => name.startsWith(SEGMENT_PREFIX));
+      for (const name of names.sort()) decisions.push(...await this.#object(execId, name));
+      const from = (decisions.at(-1)?.seq ?? 0) + 1;
+      for await (const decision of this.#live(execId, from, head.seq)) decisions.push(decision);
+      return decisions;
+    });
   }
 
   /** The version a state runs on. */
@@ -129,19 +155,22 @@ export class Executions {
       ? undefined
       : { state: decodeState(parseExact(snapshot.text)), seq: snapshot.seq };
     const decisions: FlowEvent[][] = [];
-    for await (const { events } of this.#live(execId, base === undefined ? head.firstSeq : base.seq + 1)) {
+    const from = base === undefined ? head.firstSeq : base.seq + 1;
+    for await (const { events } of this.#live(execId, from, head.seq)) {
       decisions.push(decodeEvents(events));
     }
     return await this.#fold(decisions, base?.state);
   }
 
-  async *#live(execId: string, from: number): AsyncGenerator<StoredDecision> {
-    for (let next = from;;) {
-      const decisions = await this.#store.executions.log(execId, next);
-      yield* decisions;
-      const last = decisions.at(-1);
-      if (last === undefined) return;
-      next = last.seq + 1;
+  /** Decisions of the live log, the last one included. */
+  async *#live(execId: string, from: number, to: number): AsyncGenerator<StoredDecision> {
+    for (let next = from; next <= to;) {
+      const decisions = await this.#store.executions.log(execId, next, Math.min(PAGE, to - next + 1));
+      for (const decision of decisions) {
+        if (decision.seq !== next++) throw damaged(execId, decision.seq);
+        yield decision;
+      }
+      if (decisions.length === 0) throw damaged(execId, next);
     }
   }
 
@@ -176,6 +205,10 @@ export class Executions {
     if (flow !== undefined) return flow;
     throw new MailerError("unknown_flow", `an execution runs on ${name}@${hash}, which is not stored`);
   }
+}
+
+function damaged(execId: string, seq: number): MailerError {
+  return new MailerError("history_damaged", `execution "${execId}" has a gap in its history at decision ${seq}`);
 }
 
 /** Begins the names of the segments of a history; the index of the first event follows, at full width. */

@@ -25,7 +25,7 @@ import {
 import type { Commit, CommitOutcome, Delivery, DueTimer, Head, Ownership } from "../store/port.ts";
 import { answeredJob, EXPIRY, newCommand, partsOf, stopsOf } from "./commit_of.ts";
 import type { EngineCore } from "./core.ts";
-import type { Execution } from "./executions.ts";
+import type { Execution, Executions } from "./executions.ts";
 import { archive, continueHistory, remove } from "./history.ts";
 
 /** What became of a command. */
@@ -279,7 +279,7 @@ export class PartitionRunner {
       if (!verdict.ok) return verdict;
       const { events, state, joined } = verdict;
       if (events.length === 0) {
-        await this.#settleNothing(command, before, delivery);
+        await this.#settleNothing(command, before);
         return { ok: true, state, seq: before?.head.seq ?? 0, changed: false, ...(joined ? { joined } : {}) };
       }
       const outcome = await this.#commit(command, before, verdict, delivery);
@@ -312,10 +312,11 @@ export class PartitionRunner {
         return decide(flow, before?.state, command, now, { maxEvents });
       }
       case "fork": {
-        const source = await executions.at(command.data.from, command.data.seq);
-        if (source === undefined) return missing(command.data.from);
+        if (before !== undefined) return decideFork(before.flow, before.state, before.state, command, now);
+        const source = await sourceOf(executions, command);
+        if ("ok" in source) return source;
         const flow = await executions.flowOf(command.data.from, source.state);
-        return decideFork(flow, before?.state, source.state, command, now, { maxEvents });
+        return decideFork(flow, undefined, source.state, command, now, { maxEvents });
       }
       case "migrate": {
         if (before === undefined) return missing(command.exec_id);
@@ -379,15 +380,28 @@ export class PartitionRunner {
     counters.events += events.length;
     for (const id of stopsOf(effects)) jobs.stop(id);
     this.#core.changed(execId, execution, events);
-    await continueHistory(this.#core, this.#ownership, execution);
+    await this.#continue(execution);
     return { ok: true, state, seq: head.seq, changed: true, ...(joined ? { joined } : {}) };
+  }
+
+  /** The decision is made: what keeps its history from being begun anew is tried again with the next one. */
+  async #continue(execution: Execution): Promise<void> {
+    const { execId } = execution.state;
+    try {
+      await continueHistory(this.#core, this.#ownership, execution);
+    } catch (error) {
+      this.#core.executions.drop(execId);
+      this.#core.logger.log("warn", "a history could not be begun anew", {
+        execution: execId,
+        error: asError(error).message,
+      });
+    }
   }
 
   /** A command that led to nothing still settles its job. */
   async #settleNothing(
     command: Command,
     before: Execution | undefined,
-    delivery: Delivery | undefined,
   ): Promise<void> {
     const removeJobs = answeredJob(command, before);
     if (removeJobs.length === 0 || before === undefined) return;
@@ -396,7 +410,6 @@ export class PartitionRunner {
     const outcome = await store.executions.commit(commit);
     if (outcome.kind === "committed") executions.keep(execId, { ...before, head: outcome.head });
     else executions.drop(execId); // whoever wrote has settled it
-    void delivery;
   }
 
   async #operate(command: CommandOf<"archive"> | CommandOf<"delete">): Promise<Answer> {
@@ -443,6 +456,19 @@ export class PartitionRunner {
 
 function missing(execId: string): Refusal {
   return { ok: false, code: "not_found", message: `there is no execution "${execId}"` };
+}
+
+/** What a fork begins with. */
+async function sourceOf(
+  executions: Executions,
+  { data: { from, seq } }: CommandOf<"fork">,
+): Promise<{ readonly state: State } | Refusal> {
+  try {
+    return await executions.at(from, seq) ?? missing(from);
+  } catch (error) {
+    if (codeOf(error) !== "no_such_decision") throw error;
+    return { ok: false, code: "invalid", message: asError(error).message };
+  }
 }
 
 function unknownFlow(name: string, version: string | undefined): Refusal {

@@ -13,6 +13,7 @@ import { asError, codeOf, MailerError } from "../../errors.ts";
 import { parseJson } from "../../json.ts";
 import {
   answerId,
+  type AttemptRef,
   type Command,
   type CommandData,
   type JobBody,
@@ -149,7 +150,24 @@ export class LocalWorkers implements JobTaker {
   }
 
   take(job: LeasedJob): void {
-    void this.#run(this.#kinds.get(job.kind)!, job); // it ends by itself, and throws nothing
+    // Both end by themselves, and throw nothing.
+    const kind = this.#kinds.get(job.kind)!;
+    if (this.#stop.signal.aborted) void this.#giveBack(kind, job);
+    else void this.#run(kind, job);
+  }
+
+  /** A job that comes too late for this process is another's at once. */
+  async #giveBack(kind: Kind, job: LeasedJob): Promise<void> {
+    try {
+      await this.#core.store.jobs.release(job, { counts: false });
+    } catch (error) {
+      this.#core.logger.log("warn", "a job could not be given back", {
+        job: job.id,
+        error: asError(error).message,
+      });
+    } finally {
+      this.#free(kind);
+    }
   }
 
   stop(jobId: string): void {
@@ -267,17 +285,17 @@ export class LocalWorkers implements JobTaker {
       counters.deadLetters++;
       return failed(reason, "delivery_failed");
     }
-    const execution = await this.#desk.look(job.execId);
     let body: JobBody | undefined;
     try {
-      body = execution === undefined ? undefined : jobBody(execution.flow, execution.state, about);
+      // What is remembered may be older than the job, where another process works on the execution.
+      body = bodyOf(await this.#desk.look(job.execId), about) ??
+        bodyOf(await this.#core.executions.read(job.execId), about);
     } catch (error) {
+      if (codeOf(error) === "unknown_flow" || codeOf(error) === "history_damaged") throw error;
       return failed(asError(error).message, "expression_error");
     }
     // Nobody waits for it: the answer changes nothing, and takes the job out of its queue.
-    if (body === undefined) {
-      return execution === undefined ? undefined : failed("nobody waits for it", "error");
-    }
+    if (body === undefined) return failed("nobody waits for it", "error");
     const limits = this.#enter(queued);
     if (limits === undefined) {
       const delayMs = BUSY_MS * 2 ** Math.min(job.deliveries - 1, 5);
@@ -414,6 +432,11 @@ export class LocalWorkers implements JobTaker {
       },
     };
   }
+}
+
+/** What the handler of an attempt is handed; undefined where nobody waits for the attempt. */
+function bodyOf(execution: Execution | undefined, attempt: AttemptRef): JobBody | undefined {
+  return execution === undefined ? undefined : jobBody(execution.flow, execution.state, attempt);
 }
 
 function resultOf(returned: unknown): TaskResult {

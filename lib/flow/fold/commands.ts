@@ -42,6 +42,11 @@ import {
 /** Longest id of a command, in UTF-16 units. */
 export const MAX_COMMAND_ID = 256;
 
+/** Most levels of lists and objects in a command. */
+export const MAX_NESTING = 1000;
+
+const QUOTE = 34, BACKSLASH = 92, BRACKET = 91, BRACE = 123;
+
 /** A signal that comes with a start. */
 export interface StartSignal {
   /** Tells repetitions. */
@@ -267,6 +272,7 @@ function withTimes(data: CommandData["start"]): unknown {
  * @throws {MailerError} `not_json`; `invalid_command` naming what does not fit.
  */
 export function decodeCommand(source: string): Command {
+  if (isDeep(source)) throw invalid(`a command is nested no deeper than ${MAX_NESTING} levels`);
   const value = parseJson(source);
   if (!isObject(value)) throw invalid("a command is an object");
   const { type } = value;
@@ -277,6 +283,21 @@ export function decodeCommand(source: string): Command {
   const shape = SHAPES[type as CommandType] as Shape<Fields>;
   const data = readShape(value["data"] ?? {}, shape, "invalid_command", `data of command ${type}`);
   return { ...envelope, type, data } as unknown as Command;
+}
+
+/** Whether lists and objects of a JSON text are nested too deeply to be written again. */
+function isDeep(source: string): boolean {
+  if (source.length < 2 * MAX_NESTING) return false;
+  let depth = 0, inText = false;
+  for (let i = 0; i < source.length; i++) {
+    const code = source.charCodeAt(i);
+    if (code === QUOTE) inText = !inText;
+    else if (inText) i += code === BACKSLASH ? 1 : 0;
+    else if (code === BRACKET || code === BRACE) {
+      if (++depth > MAX_NESTING) return true;
+    } else if (code === BRACKET + 2 || code === BRACE + 2) depth--;
+  }
+  return false;
 }
 
 /** What is wrong with the ids of a command that was not decoded; `undefined` where they are right. */

@@ -8,51 +8,21 @@
  * @module
  */
 import type { CompiledFlow } from "../definition/types.ts";
-import type { Command, CommandData, CommandOf } from "./commands.ts";
-import { idProblem } from "./commands.ts";
-import { Decision, DecisionTooLarge, MAX_DECISION_EVENTS, type Outcome } from "./decision.ts";
+import { type Command, type CommandData, type CommandOf, idProblem } from "./commands.ts";
+import { Decision, DecisionTooLarge, MAX_DECISION_EVENTS } from "./decision.ts";
 import { isToken } from "./fields.ts";
 import { itemOf } from "./job.ts";
-import { awaitTimedOut, takeSignals } from "./nodes/await.ts";
 import { advanceMap } from "./nodes/map.ts";
-import {
-  retryDue,
-  taskCompleted,
-  taskFailed,
-  taskInterrupted,
-  taskResumed,
-  taskTimedOut,
-} from "./nodes/task.ts";
+import { childEnded } from "./nodes/subflow.ts";
+import { taskCompleted, taskFailed, taskInterrupted, taskResumed } from "./nodes/task.ts";
 import { writesProblem } from "./reducers.ts";
-import { go, onward, overBudget } from "./routing.ts";
-import { placeFailed, placeSucceeded } from "./settle.ts";
+import { go } from "./routing.ts";
+import { receiveSignal, serveAwaits } from "./signals.ts";
 import { encodeState } from "./snapshot.ts";
 import { decideStart, startFailed } from "./start.ts";
-import { childrenToCancel, hasEnded, type State, type Task, type Timer, unreadSignals } from "./state.ts";
-
-/** Why a command was refused. */
-export type RefusalCode =
-  /** There is no such execution. */
-  | "not_found"
-  /** It can never apply. */
-  | "invalid"
-  /** It does not apply to the execution as it is. */
-  | "rejected"
-  /** The id belongs to an execution of another flow. */
-  | "conflict";
-
-/** A command that was refused: nothing has happened. */
-export interface Refusal {
-  /** It was not. */
-  readonly ok: false;
-  /** Why. */
-  readonly code: RefusalCode;
-  /** One sentence. */
-  readonly message: string;
-}
-
-/** What a command leads to. */
-export type Verdict = Outcome | Refusal;
+import { childrenToCancel, hasEnded, type State, type Task, unreadSignals } from "./state.ts";
+import { timerDue } from "./timers.ts";
+import { type Refusal, refused, type Verdict, wrongVersion } from "./verdict.ts";
 
 /** Settings of {@link decide}. */
 export interface DecideOptions {
@@ -86,11 +56,6 @@ export function decide(
   }
   const joined = command.type === "start" && state !== undefined ? { joined: true as const } : {};
   return { ...decision.outcome(), ...joined };
-}
-
-/** A refusal. */
-export function refused(code: RefusalCode, message: string): Refusal {
-  return { ok: false, code, message };
 }
 
 /**
@@ -144,12 +109,6 @@ function carryOut(decision: Decision, state: State | undefined, command: Command
   return wrongVersion(decision.flow, state) ?? carryOutLive(decision, command);
 }
 
-/** A refusal where the version is not the one the execution runs on. */
-export function wrongVersion({ hash }: CompiledFlow, { execId, flowHash }: State): Refusal | undefined {
-  if (hash === flowHash) return undefined;
-  return refused("invalid", `"${execId}" runs on version ${flowHash}, the one given is ${hash}`);
-}
-
 function missing({ exec_id }: Command): string {
   return `there is no execution "${exec_id}"`;
 }
@@ -186,7 +145,7 @@ function carryOutLive(decision: Decision, command: LiveCommand): Refusal | undef
       timerDue(decision, command.data);
       return undefined;
     case "child_done":
-      childDone(decision, command.data);
+      go(decision, childEnded(decision, command.data));
       return undefined;
     case "continue":
       decision.emit("ExecutionContinued", {
@@ -224,27 +183,6 @@ function signal(decision: Decision, { id, data }: CommandOf<"signal">): Refusal 
   return undefined;
 }
 
-/** Takes in a signal, unless it came before, and hands it to the first await that waits for it. */
-export function receiveSignal(
-  decision: Decision,
-  { id, name, payload }: { readonly id: string; readonly name: string; readonly payload?: unknown },
-): void {
-  if (decision.state.signalIds.has(id)) return;
-  decision.emit("SignalReceived", { name, id, ...(payload === undefined ? {} : { payload }) });
-  if (decision.state.paused === undefined) serveAwaits(decision);
-}
-
-/** Awaits take what they wait for, in the order of the nodes. */
-function serveAwaits(decision: Decision): void {
-  if (decision.state.awaits.size === 0) return;
-  for (const { node } of decision.flow.nodes.values()) {
-    if (decision.ended) return;
-    if (node.type === "await" && decision.state.awaits.has(node.id)) {
-      go(decision, takeSignals(decision, node));
-    }
-  }
-}
-
 function update(decision: Decision, { id, data }: CommandOf<"update">): Refusal | undefined {
   const { state, flow } = decision;
   if (state.updateIds.has(id)) return undefined;
@@ -271,59 +209,4 @@ function unpause(decision: Decision): void {
   for (const way of held) go(decision, way);
   for (const id of decision.ended ? [] : decision.state.maps.keys()) go(decision, advanceMap(decision, id));
   serveAwaits(decision);
-}
-
-/** Timers that a pause holds: they fire when it is over. */
-export function isHeld(purpose: Timer["purpose"]): boolean {
-  return purpose === "retry" || purpose === "await" || purpose === "sleep" || purpose === "start";
-}
-
-function timerDue(decision: Decision, { timer_id, progress }: CommandData["timer"]): void {
-  const timer = decision.state.timers.get(timer_id);
-  if (timer === undefined || (decision.state.paused !== undefined && isHeld(timer.purpose))) return;
-  decision.emit("TimerFired", { id: timer_id });
-  const { node = "", key = "", generation = 0, attempt = 0 } = timer;
-  switch (timer.purpose) {
-    case "retry":
-      return retryDue(decision, { key, generation, attempt });
-    case "timeout":
-      return go(decision, taskTimedOut(decision, { key, generation, attempt }, progress));
-    case "await":
-      return awaitDue(decision, node, timer_id);
-    case "sleep":
-      return go(decision, onward(decision.node(node).node));
-    case "start":
-      return go(decision, decision.flow.definition.start);
-    case "deadline":
-      return decision.fail("deadline_exceeded", "it was to have ended by now");
-  }
-}
-
-function awaitDue(decision: Decision, id: string, timer: string): void {
-  const { node } = decision.node(id);
-  if (node.type !== "await" || decision.state.awaits.get(id)?.timer !== timer) return;
-  go(decision, awaitTimedOut(decision, node));
-}
-
-function childDone(decision: Decision, done: CommandData["child_done"]): void {
-  const child = decision.state.children.get(done.child_id);
-  if (child === undefined) return;
-  const { child_id, status, output, error, counters } = done;
-  const message = status === "completed" ? undefined : error ?? `the child "${child_id}" was ${status}`;
-  decision.emit("ChildCompleted", {
-    node: child.node,
-    key: child.key,
-    child_id,
-    status,
-    ...(status === "completed" && output !== undefined ? { output } : {}),
-    ...(message === undefined ? {} : { error: message }),
-    ...(counters === undefined || Object.keys(counters).length === 0 ? {} : { counters }),
-  });
-  if (overBudget(decision, child.node)) return;
-  go(
-    decision,
-    message === undefined
-      ? placeSucceeded(decision, child)
-      : placeFailed(decision, child, "child_failed", message),
-  );
 }

@@ -416,8 +416,26 @@ function endEffects(flow: CompiledFlow, event: FlowEvent, before: State, after: 
 }
 
 /**
- * Tells the parent how a child ended; also for a child that could not be started at all.
+ * Tells the parent that a child could not be started: its flow is not known, or its id is taken.
+ *
+ * @param start The command that was refused.
+ * @param error One sentence.
  */
+export function childRefused(
+  { exec_id, data, trace }: CommandOf<"start">,
+  error: string,
+): CommandOf<"child_done"> | undefined {
+  if (data.parent === undefined) return undefined;
+  return {
+    id: `child-done.${exec_id}`,
+    type: "child_done",
+    exec_id: data.parent.exec_id,
+    data: { child_id: exec_id, status: "failed", error },
+    ...(trace === undefined ? {} : { trace }),
+  };
+}
+
+/** Tells the parent how a child ended. */
 function parentNotice({ trace }: FlowEvent, state: State): ParentNoticeEffect {
   const { execId, phase, output, failure, cancelReason, counters } = state;
   const error = failure?.error ?? cancelReason;

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { flowOf, nodesOf, Run, T0 } from "./fold_fixture.ts";
 import {
+  abort,
   checkHistory,
   childId,
+  childRefused,
   type Command,
   decide,
   decideFork,
@@ -124,6 +126,56 @@ nodes:
     { type: "expire", at: T0 + 3_600_000, action: "delete", summary: undefined },
     { type: "index", before: "running", summary: undefined },
   ]);
+});
+
+Deno.test("F63 a child's id that is taken by another execution is a conflict, which the parent learns of", () => {
+  const run = new Run(ONE, { execId: "p-c1" });
+  const parent = { exec_id: "p", node: "s", child_n: 1 };
+  run.start();
+  assert.equal(run.refused("start", { flow: "f", parent }), "conflict");
+  const child = new Run(ONE, { execId: "p-c1" });
+  child.start({}, { parent });
+  assert.deepEqual(child.start({}, { parent }), []);
+  assert.equal(child.refused("start", { flow: "f", parent: { ...parent, exec_id: "q" } }), "conflict");
+  const start = { id: "start.p-c1", type: "start", exec_id: "p-c1", data: { flow: "gone", parent } } as const;
+  assert.deepEqual(childRefused(start, "there is no flow"), {
+    id: "child-done.p-c1",
+    type: "child_done",
+    exec_id: "p",
+    data: { child_id: "p-c1", status: "failed", error: "there is no flow" },
+  });
+  assert.equal(childRefused({ ...start, data: { flow: "gone" } }, "there is no flow"), undefined);
+});
+
+Deno.test("names that objects inherit are names like others", () => {
+  const run = new Run(flowOf(`
+name: toString
+start: constructor
+budget: { valueOf: 3 }
+channels: { __proto__: { reducer: append, default: [] }, hasOwnProperty: {} }
+nodes:
+  - { id: constructor, type: fanout, branches: [__proto__, isPrototypeOf], next: valueOf }
+  - { id: __proto__, type: task, kind: constructor }
+  - { id: isPrototypeOf, type: task, kind: __proto__ }
+  - { id: valueOf, type: join, next: toString }
+  - { id: toString, type: await, signals: [__proto__, constructor], policy: all, timeout: 1h, next: c }
+  - { id: c, type: choice, rules: [{ when: "visits.propertyIsEnumerable == 0 && branches['__proto__'] == 'completed'", to: m }, { default: true, to: $end }] }
+  - { id: m, type: map, over: "[1, 2]", kind: k }
+output: '{"join": results["valueOf"], "signals": results["toString"], "c": channels}'
+`));
+  run.start();
+  const writes = JSON.parse('{"__proto__": 1}');
+  run.complete("__proto__", { a: 1 }, { writes, usage: JSON.parse('{"__proto__": 2, "valueOf": 1}') });
+  run.complete("isPrototypeOf", { b: 1 });
+  run.signal("constructor", 1);
+  run.signal("__proto__", 2);
+  run.complete("m#0");
+  run.complete("m#1");
+  assert.equal(
+    JSON.stringify(run.state!.output),
+    '{"join":{"__proto__":{"a":1},"isPrototypeOf":{"b":1}},"signals":{"constructor":1,"__proto__":2},"c":{"__proto__":[1]}}',
+  );
+  assert.deepEqual(run.state!.counters.keys(), ["__proto__", "valueOf"]);
 });
 
 Deno.test("F44 a completion that comes twice is a success without events", () => {
@@ -286,6 +338,13 @@ Deno.test("while it is paused attempts still run out of time, and maps begin no 
   assert.equal(run.refused("resume", { node: "m" }), "rejected");
 });
 
+Deno.test("a deadline holds while it is paused", () => {
+  const run = new Run(nodesOf("id: a, type: task, kind: k"));
+  run.start({}, { deadline_at: T0 + 5000 });
+  run.send("pause", {});
+  assert.deepEqual(run.fire(), ["TimerFired", "ExecutionFailed deadline_exceeded"]);
+});
+
 Deno.test("F26 whoever waits has something that wakes him", () => {
   // `checkHistory` asks this behind every decision of every test; here the statuses that users see.
   const waiting = (...nodes: string[]) => {
@@ -380,6 +439,57 @@ Deno.test("F74 a child that fails or is cancelled fails its parent, unless that 
   }
 });
 
+Deno.test("the budget holds for what children used, and is never routed", () => {
+  const run = new Run(flowOf(`
+name: f
+budget: { cost: 5 }
+nodes: [{ id: s, type: subflow, flow: child, on_failure: h }, { id: h, type: task, kind: k }]
+`));
+  run.start();
+  assert.deepEqual(run.childDone("s", { status: "failed", counters: { cost: 6 } }), [
+    "ChildCompleted s failed",
+    "ExecutionFailed budget_exceeded s",
+  ]);
+});
+
+Deno.test("commands that are not for this function, this execution or this version are refused", () => {
+  const run = new Run(ONE);
+  run.start();
+  const code = (command: Record<string, unknown>) => {
+    const verdict = decide(ONE, run.state, { id: "c", exec_id: "x", ...command } as unknown as Command, T0);
+    return verdict.ok ? "ok" : verdict.code;
+  };
+  for (const type of ["archive", "delete", "redispatch", "fork", "migrate"]) {
+    assert.equal(code({ type, data: {} }), "invalid");
+  }
+  assert.equal(code({ type: "cancel", exec_id: "y", data: {} }), "invalid");
+  assert.equal(code({ type: "cancel", id: "", data: {} }), "invalid");
+  assert.equal(code({ type: "cancel", id: "c".repeat(257), data: {} }), "invalid");
+  assert.equal(code({ type: "signal", data: { name: "a b" } }), "invalid");
+  assert.equal(new Run(ONE).refused("start", { flow: "other" }), "invalid");
+});
+
+Deno.test("what cannot be stored fails the execution; one that is not there is begun for it", () => {
+  const start = {
+    id: "s",
+    type: "start",
+    exec_id: "x",
+    data: { flow: "f", parent: { exec_id: "p", node: "n", child_n: 1 } },
+  } as const;
+  const begun = abort(ONE, undefined, start, T0, "too large");
+  assert.ok(begun.ok);
+  assert.deepEqual(begun.events.map(({ type }) => type), ["ExecutionStarted", "ExecutionFailed"]);
+  assert.deepEqual(begun.state.failure, { error: "too large", reason: "decision_too_large" });
+  assert.deepEqual(begun.effects.map(({ type }) => type), ["parent_notice", "index"]);
+  const signal = { id: "g", type: "signal", exec_id: "x", data: { name: "go" } } as const;
+  const missing = abort(ONE, undefined, signal, T0, "too large");
+  assert.ok(!missing.ok && missing.code === "not_found");
+  const ended = abort(ONE, begun.state, signal, T0, "too large");
+  assert.ok(ended.ok && ended.events.length === 0);
+  const bad = abort(ONE, undefined, { ...start, data: { flow: "f", input: 7 } }, T0, "too large");
+  assert.ok(!bad.ok && bad.code === "invalid");
+});
+
 Deno.test("the input of a child: the parent's by default; what it passes on is no part of the parent's state", () => {
   const run = new Run(
     nodesOf("id: a, type: task, kind: k, next: s", "id: s, type: subflow, flow: child, input: results"),
@@ -465,6 +575,19 @@ Deno.test("a fork keeps interrupts, answers, sleeps and half an await; its failu
       ["m#0", "scheduled", 4, "!", "?"],
       ["m#1", "interrupted", 2, undefined, "??"],
     ],
+  );
+  const delayed = new Run(nodesOf("id: z, type: sleep, for: 1h"));
+  delayed.start({}, { start_at: T0 + 60_000 });
+  const early = fork(delayed);
+  assert.ok(early.ok && early.state.phase === "delayed" && early.state.timers.any()!.at === T0 + 60_000);
+  const paused = new Run(nodesOf("id: a, type: task, kind: k, next: b", "id: b, type: task, kind: k"));
+  paused.start();
+  paused.send("pause", {});
+  paused.complete("a");
+  const going = fork(paused);
+  assert.ok(
+    going.ok && going.state.paused === undefined && going.state.tasks.has("b"),
+    "a fork is not paused",
   );
   const asleep = new Run(nodesOf("id: z, type: sleep, for: 1h"));
   asleep.start();

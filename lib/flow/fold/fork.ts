@@ -9,7 +9,6 @@
 import type { CompiledFlow } from "../definition/types.ts";
 import type { CommandOf } from "./commands.ts";
 import { idProblem } from "./commands.ts";
-import { refused, type Verdict, wrongVersion } from "./decide.ts";
 import { Decision, DecisionTooLarge, MAX_DECISION_EVENTS } from "./decision.ts";
 import type { Fields } from "./fields.ts";
 import { itemOf } from "./job.ts";
@@ -21,6 +20,7 @@ import { writesProblem } from "./reducers.ts";
 import { go } from "./routing.ts";
 import { encodeState } from "./snapshot.ts";
 import { hasEnded, type State } from "./state.ts";
+import { refused, type Verdict, wrongVersion } from "./verdict.ts";
 
 /**
  * Decides a fork.

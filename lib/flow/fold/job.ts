@@ -40,6 +40,8 @@ export interface JobBody extends AttemptRef {
   readonly context: JobContext;
   /** The node's own `meta`. */
   readonly meta?: Readonly<Record<string, unknown>>;
+  /** Longest silence of the worker, ms. */
+  readonly heartbeat?: number;
   /** Settings of a built-in kind, worked out. */
   readonly with?: Readonly<Record<string, unknown>>;
   /** Most at once with the same key. */
@@ -78,6 +80,7 @@ export function jobBody(flow: CompiledFlow, state: State, attempt: AttemptRef): 
     idempotency_key: idempotencyKey(state.execId, task),
     context: { ...contextData(state, item), ...attemptContext(task) },
     ...(node.meta === undefined ? {} : { meta: node.meta }),
+    ...(node.heartbeat === undefined ? {} : { heartbeat: node.heartbeat }),
     ...(compiled.with === undefined ? {} : { with: compiled.with(contextOf(state, item)) }),
     ...(concurrencyKey === undefined || node.concurrency === undefined
       ? {}

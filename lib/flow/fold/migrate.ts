@@ -6,12 +6,12 @@
  *
  * @module
  */
-import type { CompiledFlow, FlowNode } from "../definition/types.ts";
+import type { Channel, CompiledFlow, FlowNode } from "../definition/types.ts";
 import type { CommandOf } from "./commands.ts";
-import { refused, type Verdict, wrongVersion } from "./decide.ts";
 import { Decision } from "./decision.ts";
 import { type NodeNames, renamed } from "./rename.ts";
 import { hasEnded, type State } from "./state.ts";
+import { refused, type Verdict, wrongVersion } from "./verdict.ts";
 
 /**
  * What keeps an execution from going on by another version; empty where nothing does.
@@ -73,10 +73,14 @@ function nameProblem(from: CompiledFlow, to: CompiledFlow, old: string, name: st
 
 function channelProblems(from: CompiledFlow, to: CompiledFlow, state: State): string[] {
   return state.channels.keys().flatMap((name) => {
-    const before = from.definition.channels[name], after = to.definition.channels[name];
+    const before = channelOf(from, name), after = channelOf(to, name);
     if (after === undefined) return [`the channel "${name}" is not there`];
     return before?.reducer === after.reducer ? [] : [`the channel "${name}" has another reducer`];
   });
+}
+
+function channelOf({ definition: { channels } }: CompiledFlow, name: string): Channel | undefined {
+  return Object.hasOwn(channels, name) ? channels[name] : undefined;
 }
 
 function openNodes(state: State): string[] {

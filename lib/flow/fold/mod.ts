@@ -25,20 +25,13 @@ export {
   decodeCommand,
   encodeCommand,
   MAX_COMMAND_ID,
+  MAX_NESTING,
   OPERATIONAL,
   type ReportedReason,
   type StartSignal,
 } from "./commands.ts";
 export { contextData, type Item } from "./context.ts";
-export {
-  abort,
-  decide,
-  type DecideOptions,
-  isHeld,
-  type Refusal,
-  type RefusalCode,
-  type Verdict,
-} from "./decide.ts";
+export { abort, decide, type DecideOptions } from "./decide.ts";
 export { MAX_DECISION_EVENTS, type Outcome } from "./decision.ts";
 export * from "./effects.ts";
 export {
@@ -67,6 +60,8 @@ export { cacheKey, itemOf, type JobBody, jobBody, type JobContext, liveTask } fr
 export { decideMigration, migrationProblems } from "./migrate.ts";
 export type { Fields } from "./fields.ts";
 export { ID_TTL, IdMemory, MAX_IDS, Queue } from "./queue.ts";
+export { isHeld } from "./timers.ts";
+export type { Refusal, RefusalCode, Verdict } from "./verdict.ts";
 export { VersionedMap } from "./versioned_map.ts";
 export type { NodeNames } from "./rename.ts";
 export { decodeState, encodeState } from "./snapshot.ts";

@@ -108,6 +108,15 @@ function wholeOf(value: Numeric): bigint | undefined {
 /** A value as messages show it, cut after 60 characters. */
 export function shown(value: unknown): string {
   if (value === undefined) return "nothing";
-  const text = value instanceof Decimal ? value.text : stringifyJson(value);
+  const text = textOf(value);
   return text.length <= 60 ? text : `${text.slice(0, 59)}…`;
+}
+
+function textOf(value: unknown): string {
+  try {
+    return value instanceof Decimal ? value.text : stringifyJson(value);
+  } catch (error) {
+    if (error instanceof RangeError) return "something nested too deeply";
+    throw error;
+  }
 }

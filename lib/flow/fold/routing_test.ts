@@ -167,6 +167,34 @@ nodes:
   assert.equal(run.complete("undo").at(-1), "ExecutionFailed failed over");
 });
 
+Deno.test("conditions see the last node, counters, branches, errors and signals as they are", () => {
+  const run = new Run(flowOf(`
+name: f
+start: a
+nodes:
+  - { id: a, type: task, kind: k, on_failure: c }
+  - id: c
+    type: choice
+    rules:
+      - { when: "last_node == 'a' && errors.a.reason == 'error' && counters.cost == 2 && visits.a == 1", to: a }
+      - { when: "last_node == 'a' && errors.a.attempt == 1 && counters.cost == 3 && visits.a == 2", to: ok }
+      - { default: true, to: $end }
+  - { id: ok, type: task, kind: k, next: back }
+  - { id: back, type: choice, rules: [{ when: "visits.a < 3", to: a }, { default: true, to: $end }] }
+output: '{"errors": errors, "last": last_node, "counters": counters}'
+`));
+  run.start();
+  assert.equal(run.fail("a", "e", { usage: { cost: 2 } })[3], "NodeEntered a");
+  assert.equal(run.fail("a", "e", { usage: { cost: 1 } })[3], "NodeEntered ok");
+  run.complete("ok");
+  run.complete("a");
+  assert.deepEqual(
+    run.state!.output,
+    { errors: {}, last: "a", counters: { cost: 3 } },
+    "a success clears the error",
+  );
+});
+
 Deno.test("a long chain of choices is no deep recursion", () => {
   const nodes = Array.from(
     { length: 499 },

@@ -6,12 +6,13 @@
 import type { Evaluate, FlowContext } from "../definition/types.ts";
 import { stringifyJson } from "../../json.ts";
 import type { CommandData, CommandOf } from "./commands.ts";
-import { receiveSignal, type Refusal, refused, wrongVersion } from "./decide.ts";
 import type { Decision } from "./decision.ts";
 import { type Fields, isObject } from "./fields.ts";
 import { shown } from "./reducers.ts";
 import { go } from "./routing.ts";
+import { receiveSignal } from "./signals.ts";
 import { hasEnded, type State } from "./state.ts";
+import { type Refusal, refused, wrongVersion } from "./verdict.ts";
 
 /** Decides a start. */
 export function decideStart(
@@ -38,10 +39,15 @@ export function startFailed(decision: Decision, command: CommandOf<"start">): Re
 function join(
   decision: Decision,
   state: State,
-  { flow, signals }: CommandData["start"],
+  { flow, parent, signals }: CommandData["start"],
 ): Refusal | undefined {
   if (state.flow !== flow) {
     return refused("conflict", `the id "${state.execId}" belongs to an execution of "${state.flow}"`);
+  }
+  const isOwn = parent === undefined ||
+    (state.parent?.exec_id === parent.exec_id && state.parent.child_n === parent.child_n);
+  if (!isOwn) {
+    return refused("conflict", `the id "${state.execId}" belongs to an execution with another parent`);
   }
   if (hasEnded(state) || signals === undefined || signals.length === 0) return undefined;
   const refusal = wrongVersion(decision.flow, state);

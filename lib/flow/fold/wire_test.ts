@@ -133,6 +133,13 @@ Deno.test("commands: what does not fit is refused, what a worker gives is taken 
       (error: { readonly code?: string }) => error.code === "invalid_command",
     );
   }
+  const nested = (depth: number) => `${"[".repeat(depth)}"\\"]${"]".repeat(50)}"${"]".repeat(depth)}`;
+  const text = (depth: number) =>
+    `{"id":"c","type":"complete","exec_id":"x","data":{"key":"a","generation":1,"attempt":1,"output":${
+      nested(depth)
+    }}}`;
+  assert.equal(decodeCommand(text(998)).type, "complete");
+  assert.throws(() => decodeCommand(text(999)), /nested no deeper than 1000/);
   assert.equal(decode({ ...good, type: "pause", data: undefined }).type, "pause");
   assert.equal(COMMAND_TYPES.length, 18);
 });

@@ -86,12 +86,12 @@ export class Queues implements Jobs {
     const most = Math.min(max, MOST_AT_ONCE);
     if (most <= 0) return [];
     const window = this.#window(kind), leased: LeasedJob[] = [];
-    for (;;) {
+    for (let mayScan = true;; mayScan = false) {
       const now = this.#core.clock.now(), entries = window.take(most - leased.length, now);
       const got = await Promise.all(entries.map((entry) => this.#claim(window, entry, worker, leaseMs)));
       for (const job of got) if (job !== undefined) leased.push(job);
       // What this process knows is exhausted: perhaps others have queued some.
-      if (leased.length === most || !window.isOutdated(now)) return leased;
+      if (leased.length === most || !mayScan || !window.isOutdated(now)) return leased;
       await window.scan();
     }
   }

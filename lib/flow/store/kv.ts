@@ -16,6 +16,7 @@ import { openStore } from "./store.ts";
 
 const MOST_KEYS_READ = 10;
 const LARGEST_BATCH = 500;
+const VERSION = /^[0-9a-f]{20}$/;
 
 /** How a store in Deno KV is opened. */
 export interface KvStoreOptions extends FlowStoreOptions {
@@ -95,6 +96,7 @@ export class KvCells implements Cells {
   }
 
   async commit(checks: readonly Check[], writes: readonly Write[]): Promise<string | undefined> {
+    if (checks.some(({ version }) => version !== null && !VERSION.test(version))) return undefined; // none of ours
     const atomic = this.#kv.atomic();
     for (const { key, version } of checks) atomic.check({ key: this.#key(key), versionstamp: version });
     for (const { key, bytes } of writes.toSorted((a, b) => a.key < b.key ? -1 : 1)) {

@@ -317,7 +317,7 @@ export interface Delivery {
   readonly execId: string;
   readonly id: string;
   readonly text: string;
-  /** How often it was handed out, this time included; at least so often. Counted durably from the second time on. */
+  /** It was handed out at least so often, this time included. Every return counts, and every owner that died with it. */
   readonly deliveries: number;
   /** Where it lies; for the store. */
   readonly key: string;

@@ -61,26 +61,28 @@ class TopicWatch implements Watch {
   }
 
   next(signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (this.#changed || this.#closed) {
+      this.#changed = false;
+      return Promise.resolve();
+    }
     return new Promise((resolve, reject) => {
       const settle = (): void => {
-        alarm?.cancel();
+        alarm.cancel();
         signal?.removeEventListener("abort", onAbort);
         this.#resolve = undefined;
+        this.#changed = false;
       };
       const done = (): void => {
         settle();
-        this.#changed = false;
         resolve();
       };
       const onAbort = (): void => {
         settle();
         reject(signal!.reason);
       };
-      let alarm: { cancel(): void } | undefined;
-      if (signal?.aborted) return onAbort();
-      if (this.#changed || this.#closed) return done();
+      const alarm = this.#clock.schedule(this.#pollMs, done);
       this.#resolve = done;
-      alarm = this.#clock.schedule(this.#pollMs, done);
       signal?.addEventListener("abort", onAbort, { once: true });
     });
   }

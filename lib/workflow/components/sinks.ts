@@ -34,7 +34,7 @@ export const kafkaSink: SinkComponent = {
   kind: "sink",
   type: "kafka",
   summary: "Writes to a topic of Kafka, at least once.",
-  carried: false,
+  carried: true,
   commits: "no",
   example: `type: kafka
 kafka: { brokers: [localhost:9092], topic: order-totals, acks: all }
@@ -45,7 +45,11 @@ kafka: { brokers: [localhost:9092], topic: order-totals, acks: all }
     batchSize: { type: types.int({ min: 1 }), summary: "Records sent together", default: 100 },
     batchTimeout: { type: types.duration(), summary: "Longest wait for more records", default: "1s" },
     acks: { type: types.oneOf("leader", "none", "all"), summary: "Who confirms a write", default: "leader" },
-    async: { type: types.boolean(), summary: "Send on before the last batch is confirmed", default: false },
+    async: {
+      type: types.boolean(),
+      summary: "Without effect: batches go on before the last is confirmed, and a checkpoint waits for all",
+      default: false,
+    },
     serialize: SERIALIZE,
     maxRetries: MAX_RETRIES,
     onError: BLOCK_ON_ERROR,
@@ -59,7 +63,7 @@ export const txnKafkaSink: SinkComponent = {
   kind: "sink",
   type: "txnKafka",
   summary: "Writes to a topic of Kafka in transactions that are committed with checkpoints: exactly once.",
-  carried: false,
+  carried: true,
   commits: "two-phase",
   example: `type: txnKafka
 txnKafka: { brokers: [localhost:9092], topic: order-totals, transactionalID: order-totals-v1 }

@@ -44,20 +44,24 @@ const KAFKA_FIELDS: Fields<KafkaAsWritten> = {
   deserialize: { type: ENCODING, summary: "What record values are", default: "json" },
   commitBatch: {
     type: types.int({ min: 0 }),
-    summary: "Records between commits of the position; 0 = every batch",
+    summary: "Without effect: positions are committed with checkpoints, or every few seconds without them",
     default: 0,
   },
-  commitMaxRetries: { type: types.int({ min: 0 }), summary: "Further attempts of a commit", default: 3 },
+  commitMaxRetries: {
+    type: types.int({ min: 0 }),
+    summary: "Without effect: a commit that fails is made again with the next position",
+    default: 3,
+  },
   commitPolicy: {
     type: types.oneOf("skip", "fail"),
-    summary: "What to do when a commit failed for good",
+    summary: "Without effect: positions are in checkpoints, those in the group are for others to see",
     default: "skip",
   },
   fetchMinBytes: { type: types.size(), summary: "Least a broker gathers before it answers", default: "1B" },
   fetchMaxBytes: { type: types.size(), summary: "Most of one answer", default: "10MiB" },
   fetchMaxRetries: {
     type: types.int({ min: -1 }),
-    summary: "Further attempts of a fetch; -1 = no end",
+    summary: "Without effect: a fetch is tried again for two minutes",
     default: 5,
   },
   watchPartitions: {
@@ -75,7 +79,7 @@ export const kafkaSource: SourceComponent = {
   kind: "source",
   type: "kafka",
   summary: "Reads topics of Kafka.",
-  carried: false,
+  carried: true,
   replay: "exactlyOnce",
   example: `type: kafka
 kafka:

@@ -8,7 +8,7 @@ import { contextOf } from "../context.ts";
 import type { Decision } from "../decision.ts";
 import { instantOf } from "../fields.ts";
 import { shown } from "../reducers.ts";
-import { messageOf, onward, type Way } from "../routing.ts";
+import { messageOf, type Way } from "../routing.ts";
 
 /** Sets the timer that ends it. An instant that has passed ends it at once, by a timer too. */
 export function enterSleep(decision: Decision, node: SleepNode, { until }: CompiledNode): Way {
@@ -20,11 +20,6 @@ export function enterSleep(decision: Decision, node: SleepNode, { until }: Compi
     decision.fail("expression_error", messageOf(error), node.id);
   }
   return undefined;
-}
-
-/** The timer has fired. */
-export function sleepOver(node: SleepNode): Way {
-  return onward(node);
 }
 
 function instantIn(value: unknown): number {

@@ -4,12 +4,14 @@
  * @module
  */
 import type { FlowMapNode, SubflowNode } from "../../definition/types.ts";
+import type { CommandData } from "../commands.ts";
 import { contextOf, type Item } from "../context.ts";
 import type { Decision } from "../decision.ts";
 import { type Fields, isObject } from "../fields.ts";
 import { childId } from "../ids.ts";
 import { shown } from "../reducers.ts";
-import { messageOf, type Way } from "../routing.ts";
+import { messageOf, overBudget, type Way } from "../routing.ts";
+import { placeFailed, placeSucceeded } from "../settle.ts";
 import type { Child } from "../state.ts";
 
 /** Starts the child. */
@@ -67,4 +69,25 @@ function inputOf(
   } catch (error) {
     return `the input of the child: ${messageOf(error)}`;
   }
+}
+
+/** A child has ended; one that is not waited for leads to nothing. */
+export function childEnded(decision: Decision, done: CommandData["child_done"]): Way {
+  const child = decision.state.children.get(done.child_id);
+  if (child === undefined) return undefined;
+  const { child_id, status, output, error, counters } = done;
+  const message = status === "completed" ? undefined : error ?? `the child "${child_id}" was ${status}`;
+  decision.emit("ChildCompleted", {
+    node: child.node,
+    key: child.key,
+    child_id,
+    status,
+    ...(status === "completed" && output !== undefined ? { output } : {}),
+    ...(message === undefined ? {} : { error: message }),
+    ...(counters === undefined || Object.keys(counters).length === 0 ? {} : { counters }),
+  });
+  if (overBudget(decision, child.node)) return undefined;
+  return message === undefined
+    ? placeSucceeded(decision, child)
+    : placeFailed(decision, child, "child_failed", message);
 }

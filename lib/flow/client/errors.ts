@@ -1,0 +1,98 @@
+/**
+ * Errors of a client: one class, told apart by their codes.
+ *
+ * @module
+ */
+import { MailerError } from "../../errors.ts";
+import type { Refusal } from "../fold/mod.ts";
+
+/** What may go wrong with what a client is asked. */
+export type FlowErrorCode =
+  /** What was given can never be right: an id, a name, an input, writes. */
+  | "invalid_argument"
+  /** There is no such execution. */
+  | "execution_not_found"
+  /** It is archived: it can be read and forked, and changes no more. */
+  | "execution_archived"
+  /** It has ended. */
+  | "execution_ended"
+  /** Its id belongs to an execution of another flow. */
+  | "execution_conflict"
+  /** It was there already, and was not to be. */
+  | "execution_exists"
+  /** No version of the flow is stored, or not this one. */
+  | "unknown_flow"
+  /** It does not apply to the execution as it is. */
+  | "rejected"
+  /** There is no such dead letter. */
+  | "dead_letter_not_found"
+  /** It is stored, but was not decided in time. */
+  | "outcome_unknown";
+
+/** An error of a client. */
+export class FlowClientError extends MailerError {
+  declare readonly code: FlowErrorCode;
+
+  /** @param hint What to do next. */
+  constructor(
+    code: FlowErrorCode,
+    message: string,
+    hint: string = HINTS[code],
+    options: { readonly cause?: unknown } = {},
+  ) {
+    super(code, message, { hint, ...options });
+  }
+}
+
+const HINTS: Readonly<Record<FlowErrorCode, string>> = {
+  invalid_argument: "correct it and try again",
+  execution_not_found: "list the executions to see what there is",
+  execution_archived: "fork it to go on from where it was",
+  execution_ended: "rerun it from one of its nodes, or fork it",
+  execution_conflict: "choose another id",
+  execution_exists: "choose another id, or join the one that is there",
+  unknown_flow: "register it first; the list of flows shows what is stored",
+  rejected: "look at how the execution stands",
+  dead_letter_not_found: "list the dead letters to see what there is",
+  outcome_unknown: "is an engine running on this store? The same id is safe to use again",
+};
+
+/** The error of what the fold refused. */
+export function refusalError({ code, message }: Refusal): FlowClientError {
+  switch (code) {
+    case "not_found":
+      return new FlowClientError(
+        message.startsWith("there is no flow") ? "unknown_flow" : "execution_not_found",
+        message,
+      );
+    case "invalid":
+      return new FlowClientError("invalid_argument", message);
+    case "conflict":
+      return new FlowClientError("execution_conflict", message);
+    case "rejected":
+      return new FlowClientError("rejected", message);
+  }
+}
+
+/** There is no such execution. */
+export function notFound(execId: string): FlowClientError {
+  return new FlowClientError("execution_not_found", `there is no execution "${execId}"`);
+}
+
+/** It has ended. */
+export function ended(execId: string, status: string): FlowClientError {
+  return new FlowClientError("execution_ended", `execution "${execId}" has ended: ${status}`);
+}
+
+/** It is archived. */
+export function archivedError(execId: string): FlowClientError {
+  return new FlowClientError("execution_archived", `execution "${execId}" is archived`);
+}
+
+/** What is stored was not decided in time. */
+export function outcomeUnknown(what: string, timeoutMs: number): FlowClientError {
+  return new FlowClientError(
+    "outcome_unknown",
+    `${what} is stored, but was not decided within ${timeoutMs} ms: its outcome is unknown`,
+  );
+}
