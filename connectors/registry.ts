@@ -37,6 +37,7 @@ export async function connectorsFor(types: ReadonlySet<string>): Promise<Connect
   return {
     source: (spec, context) => source(spec, context, loaded),
     sink: (spec, context) => sink(spec, context, loaded),
+    transactions: (spec, context) => kafka?.transactionDesks(spec, context.folder, context) ?? [],
   };
 }
 

@@ -14,7 +14,10 @@ import type {
   TlsBlock,
   TxnKafkaBlock,
 } from "../../lib/workflow/blocks.ts";
-import type { KafkaConnection, KafkaTls } from "./client.ts";
+import type { ListedTransaction, TransactionDesk } from "../../lib/workflow/registry.ts";
+import type { WorkflowSpec } from "../../lib/workflow/spec.ts";
+import type { KafkaClient, KafkaClientContext, KafkaConnection, KafkaTls } from "./client.ts";
+import { kafkaClient } from "./kafkajs/mod.ts";
 import { kafkaSink } from "./kafka_sink.ts";
 import { kafkaSource } from "./kafka_source.ts";
 import { transactionalKafkaSink } from "./transactional_sink.ts";
@@ -112,4 +115,59 @@ class FileTls implements KafkaTls {
 
 function formatOf(encoding: Encoding): Format {
   return { json: jsonFormat, string: stringFormat, bytes: bytesFormat }[encoding]() as Format;
+}
+
+/** Transactions on the clusters that a workflow talks to. */
+export function transactionDesks(
+  spec: Pick<WorkflowSpec, "sources" | "sinks">,
+  folder: string,
+  context: KafkaClientContext,
+): readonly TransactionDesk[] {
+  const own = new Map<string, string[]>(), connections = new Map<string, KafkaConnection>();
+  for (const part of [...spec.sources, ...spec.sinks]) {
+    const block = part.type === "kafka" ? part.kafka : part.type === "txnKafka" ? part.txnKafka : undefined;
+    if (block === undefined) continue;
+    const cluster = block.brokers.toSorted().join();
+    if (!connections.has(cluster)) connections.set(cluster, connectionOf(block, folder));
+    const ids = own.get(cluster) ?? [];
+    own.set(cluster, part.type === "txnKafka" ? [...ids, part.txnKafka.transactionalID] : ids);
+  }
+  return [...connections].map(([cluster, connection]) =>
+    new KafkaTransactions(cluster, kafkaClient(connection, context), own.get(cluster)!)
+  );
+}
+
+class KafkaTransactions implements TransactionDesk {
+  readonly cluster: string;
+  readonly #client: KafkaClient;
+  readonly #own: readonly string[];
+
+  constructor(cluster: string, client: KafkaClient, own: readonly string[]) {
+    this.cluster = cluster;
+    this.#client = client;
+    this.#own = own;
+  }
+
+  async list(): Promise<readonly ListedTransaction[]> {
+    const { admin } = this.#client, known = await admin.listTransactions();
+    const states = await admin.describeTransactions(known.map(({ transactionalId }) => transactionalId));
+    return states.map(({ transactionalId: id, state, startedAt, timeoutMs, partitions }) => ({
+      id,
+      state,
+      isOpen: state === "Ongoing",
+      // The sink numbers its producers behind a `#`.
+      isOwn: this.#own.some((own) => id === own || id.startsWith(`${own}#`)),
+      startedAt: state === "Ongoing" ? startedAt : undefined,
+      timeoutMs,
+      writesTo: partitions.map(({ topic, partition }) => `${topic}/${partition}`),
+    }));
+  }
+
+  async abort(id: string): Promise<void> {
+    await this.#client.admin.abortTransaction(id);
+  }
+
+  async close(): Promise<void> {
+    await this.#client.close();
+  }
 }

@@ -165,6 +165,16 @@ mailer run --from-savepoint NAME goes on from one.`,
     load: async () => (await import("./durable/state.ts")).state,
   },
   {
+    name: "txn",
+    summary: "list or abort transactions on the Kafka clusters of a workflow",
+    args: ["<ACTION>", "<FILE>", "[ID]"],
+    options: [json("a JSON line for each transaction"), DEBUG],
+    notes: `Actions:
+  ls FILE         those that are open, and those of the workflow's own sinks
+  abort FILE ID   aborts an open one, which held back whoever reads committed records; its writer is refused from then on`,
+    load: async () => (await import("./txn.ts")).txn,
+  },
+  {
     name: "flow",
     summary: "everything about flows: validate, test",
     args: ["<ACTION>", "[ARG...]"],

@@ -3,7 +3,9 @@
  *
  * @module
  */
+import type { Clock } from "../clock.ts";
 import type { Sink, Source } from "../connector.ts";
+import type { Logger } from "../log.ts";
 import type { CodeRef } from "./blocks.ts";
 import type { DlqSpec, SinkSpec, SourceSpec, WorkflowSpec } from "./spec.ts";
 
@@ -17,6 +19,41 @@ export interface ConnectorContext {
 export interface Connectors {
   source(spec: SourceSpec, context: ConnectorContext): Source;
   sink(spec: SinkSpec | DlqSpec, context: ConnectorContext): Sink;
+  /** The clusters of a workflow that have transactions, one desk each. */
+  transactions?(
+    spec: WorkflowSpec,
+    context: ConnectorContext & { readonly clock: Clock; readonly logger: Logger },
+  ): readonly TransactionDesk[];
+}
+
+/** A transaction as its cluster sees it. */
+export interface ListedTransaction {
+  /** Name of its producer. */
+  readonly id: string;
+  /** In the words of the cluster. */
+  readonly state: string;
+  /** Whether it holds readers of committed records back. */
+  readonly isOpen: boolean;
+  /** Whether it belongs to a sink of the workflow. */
+  readonly isOwn: boolean;
+  /** When it was begun, ms since the epoch, where it is open. */
+  readonly startedAt: number | undefined;
+  /** After how long the cluster gives it up, ms. */
+  readonly timeoutMs: number;
+  /** What it writes to. */
+  readonly writesTo: readonly string[];
+}
+
+/** Looking after the transactions of a cluster. */
+export interface TransactionDesk {
+  /** Names the cluster. */
+  readonly cluster: string;
+  /** All transactions the cluster knows. */
+  list(): Promise<readonly ListedTransaction[]>;
+  /** Aborts what is open under a name; whoever writes with it is refused from then on. */
+  abort(id: string): Promise<void>;
+  /** Gives the connections back. */
+  close(): Promise<void>;
 }
 
 /** Types of the sources and sinks of workflows. */

@@ -5,6 +5,7 @@
  */
 import { MailerError } from "../../errors.ts";
 import type { Refusal } from "../fold/mod.ts";
+import type { ExecutionView } from "./view.ts";
 
 /** What may go wrong with what a client is asked. */
 export type FlowErrorCode =
@@ -27,20 +28,28 @@ export type FlowErrorCode =
   /** There is no such dead letter. */
   | "dead_letter_not_found"
   /** It is stored, but was not decided in time. */
-  | "outcome_unknown";
+  | "outcome_unknown"
+  /** What was waited for did not come in time. */
+  | "wait_timed_out";
 
 /** An error of a client. */
 export class FlowClientError extends MailerError {
   declare readonly code: FlowErrorCode;
+  /** How the execution ended, where it ended before what was waited for. */
+  readonly execution: ExecutionView | undefined;
 
-  /** @param hint What to do next. */
+  /** An error with a hint of its own, or the usual one of its code. */
   constructor(
     code: FlowErrorCode,
     message: string,
-    hint: string = HINTS[code],
-    options: { readonly cause?: unknown } = {},
+    { hint = HINTS[code], execution, ...options }: {
+      readonly hint?: string;
+      readonly cause?: unknown;
+      readonly execution?: ExecutionView;
+    } = {},
   ) {
     super(code, message, { hint, ...options });
+    this.execution = execution;
   }
 }
 
@@ -54,6 +63,7 @@ const HINTS: Readonly<Record<FlowErrorCode, string>> = {
   unknown_flow: "register it first; the list of flows shows what is stored",
   rejected: "look at how the execution stands",
   dead_letter_not_found: "list the dead letters to see what there is",
+  wait_timed_out: "wait again, or look at what the execution waits for",
   outcome_unknown: "is an engine running on this store? The same id is safe to use again",
 };
 

@@ -33,6 +33,10 @@ export function placeFailed(
   error: string,
 ): Way {
   const definition = decision.node(node).node;
+  if (reason === "expression_error") { // of a built-in kind's settings; never routed, whatever it is part of
+    decision.fail(reason, error, node);
+    return undefined;
+  }
   if (owner === undefined) return failed(decision, definition, reason, error);
   if (index === undefined) return settleJoin(decision, owner);
   return abortMap(decision, definition as MapNode, index, reason, error);

@@ -47,7 +47,7 @@ export class Core {
   constructor(cells: Cells, clock: Clock, options: FlowStoreOptions, partitions: number, opening: number) {
     this.cells = cells;
     this.clock = clock;
-    this.writer = new Writer(cells, clock);
+    this.writer = new Writer(cells);
     this.sealed = options.codec !== undefined;
     this.#opening = opening.toString(36);
     this.bodies = new Bodies(cells, options.codec, () => this.newId());
@@ -114,7 +114,7 @@ export async function openCore(cells: Cells, clock: Clock, options: FlowStoreOpt
     throw new MailerError("invalid_option", `flows: partitions is a whole number from 1 to ${MOST_PARTITIONS}`);
   }
   // A writer of its own: the one of the store needs the number of the opening first.
-  const writer = new Writer(cells, clock);
+  const writer = new Writer(cells);
   for (let tries = 0; tries < OPENING_TRIES; tries++) {
     const [cell] = await cells.get([keys.META]);
     const meta = cell === undefined ? undefined : metaOf(cell, cells.where);

@@ -13,12 +13,21 @@ import { TimeHeap } from "../../heap.ts";
 import { type Cell, cellsIn } from "./cells.ts";
 import type { Core } from "./core.ts";
 import * as keys from "./keys.ts";
-import type { JobRequest, Jobs, LeasedJob, NewJob, ReleaseOptions } from "./port.ts";
+import { Limits } from "./limits.ts";
+import type { JobLimit, JobPlace, JobRequest, Jobs, LeasedJob, NewJob, ReleaseOptions } from "./port.ts";
+import type { Unit } from "./writer.ts";
 
 /** Ready jobs that are kept in memory. */
 const WINDOW = 1000;
 const PAGE = 500;
 const MOST_AT_ONCE = 256;
+/** Times a job is tried to be let in while others take places of its limits. */
+const TRIES = 16;
+const NOTHING: Pick<Unit, "checks" | "writes"> = { checks: [], writes: [] };
+const UNLIMITED = (): readonly JobLimit[] => [];
+
+/** Whether a job has to wait for a place. */
+type IsBlocked = (record: JobRecord) => boolean;
 
 /** What the cell of a job says. */
 export interface JobRecord {
@@ -77,42 +86,111 @@ export function leasedJob({ key, record, version }: Entry): LeasedJob {
 export class Queues implements Jobs {
   readonly #core: Core;
   readonly #windows = new Map<string, Window>();
+  readonly #limits: Limits;
+  /** Limits of jobs, as they were read out of their texts. */
+  readonly #limitsOf = new WeakMap<JobRecord, readonly JobLimit[]>();
 
   constructor(core: Core) {
     this.#core = core;
+    this.#limits = new Limits(core, async (cell) => {
+      const { worker, hiddenUntil } = await decodeJob(core, "", cell);
+      return worker !== "" && hiddenUntil > core.clock.now();
+    });
   }
 
-  async lease({ kind, max, worker, leaseMs }: JobRequest): Promise<readonly LeasedJob[]> {
-    const most = Math.min(max, MOST_AT_ONCE);
+  async lease(request: JobRequest): Promise<readonly LeasedJob[]> {
+    const { kind, max, limitsOf = UNLIMITED } = request, most = Math.min(max, MOST_AT_ONCE);
     if (most <= 0) return [];
-    const window = this.#window(kind), leased: LeasedJob[] = [];
-    for (let mayScan = true;; mayScan = false) {
-      const now = this.#core.clock.now(), entries = window.take(most - leased.length, now);
-      const got = await Promise.all(entries.map((entry) => this.#claim(window, entry, worker, leaseMs)));
-      for (const job of got) if (job !== undefined) leased.push(job);
-      // What this process knows is exhausted: perhaps others have queued some.
-      if (leased.length === most || !mayScan || !window.isOutdated(now)) return leased;
-      await window.scan();
+    const window = this.#window(kind), leased: LeasedJob[] = [], full = new Set<string>();
+    const limits = (record: JobRecord): readonly JobLimit[] => {
+      let found = this.#limitsOf.get(record);
+      if (found === undefined) this.#limitsOf.set(record, found = limitsOf(record.text));
+      return found;
+    };
+    const isBlocked = (record: JobRecord): boolean => {
+      const own = limits(record);
+      return own.length > 0 &&
+        (own.some(({ name }) => full.has(name)) || this.#limits.isFull(own, this.#core.clock.now()));
+    };
+    for (let scannedWith = -1;;) {
+      const now = this.#core.clock.now(), entries = window.take(most - leased.length, now, isBlocked);
+      const limited = entries.filter(({ record }) => limits(record).length > 0);
+      const free = limited.length === 0 ? entries : entries.filter((entry) => !limited.includes(entry));
+      const got = await Promise.all(free.map((entry) => this.#claim(window, entry, request)));
+      // One after the other: each wants to know what the one before has taken.
+      for (const entry of limited) {
+        got.push(await this.#enter(window, entry, request, limits(entry.record), full));
+      }
+      leased.push(...got.filter((job) => job !== undefined).sort((a, b) => a.key < b.key ? -1 : 1));
+      if (leased.length === most) return leased;
+      if (limited.length > 0) continue; // behind those that wait others may be free
+      // What this process knows is exhausted: perhaps others have queued some, or there are some behind those that wait.
+      if (full.size === scannedWith || !window.isOutdated(now)) return leased;
+      await window.scan(isBlocked);
+      scannedWith = full.size;
     }
+  }
+
+  /** Leases a job that has limits, if they have room. */
+  async #enter(
+    window: Window,
+    entry: Entry,
+    request: JobRequest,
+    limits: readonly JobLimit[],
+    full: Set<string>,
+  ): Promise<LeasedJob | undefined> {
+    for (let tries = 0; tries < TRIES; tries++) {
+      if (limits.some(({ name }) => full.has(name))) break;
+      const admission = await this.#limits.admit(limits, entry.key);
+      if ("name" in admission) {
+        full.add(admission.name);
+        break;
+      }
+      const job = await this.#claim(window, entry, request, admission);
+      if (job !== undefined) {
+        this.#limits.entered(entry.key, limits);
+        return job;
+      }
+      const cell = await this.#core.one(entry.key);
+      if (cell?.version !== entry.version) return undefined; // another has it
+    }
+    for (const { name } of limits) full.add(name); // also where others take its places all the time
+    window.put(entry);
+    return undefined;
   }
 
   async #claim(
     window: Window,
-    entry: Entry,
-    worker: string,
-    leaseMs: number,
+    { record, key, version: expected }: Entry,
+    { worker, leaseMs }: JobRequest,
+    { checks, writes }: Pick<Unit, "checks" | "writes"> = NOTHING,
   ): Promise<LeasedJob | undefined> {
-    const { record } = entry, hiddenUntil = this.#core.clock.now() + leaseMs;
+    const hiddenUntil = this.#core.clock.now() + leaseMs;
     const taken = { ...record, deliveries: record.deliveries + 1, hiddenUntil, worker };
     try {
-      const version = await this.#replace(entry.key, entry.version, taken);
+      const bytes = await encodeJob(this.#core, taken);
+      const version = await this.#core.writer.submit({
+        checks: [{ key, version: expected }, ...checks],
+        writes: [{ key, bytes }, ...writes],
+      });
       if (version === undefined) return undefined;
-      window.put({ key: entry.key, record: taken, version });
-      return leasedJob({ key: entry.key, record: taken, version });
+      window.put({ key, record: taken, version });
+      return leasedJob({ key, record: taken, version });
     } catch (error) {
       window.stale();
       throw error;
     }
+  }
+
+  async peek(execId: string, id: string, [kind, priority, order]: JobPlace): Promise<LeasedJob | undefined> {
+    const key = keys.job(execId, id, kind, priority, order), cell = await this.#core.one(key);
+    if (cell === undefined) return undefined;
+    return leasedJob({ key, record: await decodeJob(this.#core, kind, cell), version: cell.version });
+  }
+
+  /** Removes limits that hold nothing, a slice of them; how many. */
+  async sweepLimits(most: number): Promise<number> {
+    return await this.#limits.sweep(most);
   }
 
   async extend(jobs: readonly LeasedJob[], leaseMs: number): Promise<readonly (LeasedJob | undefined)[]> {
@@ -126,8 +204,10 @@ export class Queues implements Jobs {
     const hiddenUntil = delayMs > 0 ? this.#core.clock.now() + delayMs : 0;
     const deliveries = counts ? job.deliveries : job.deliveries - 1;
     const changed = await this.#change(job, { ...recordOf(job), hiddenUntil, deliveries, worker: "" });
-    if (changed !== undefined) this.#core.wakeups.notify(`jobs:${job.kind}`);
-    return changed !== undefined;
+    if (changed === undefined) return false;
+    this.#limits.left(job.key);
+    this.#core.wakeups.notify(`jobs:${job.kind}`);
+    return true;
   }
 
   async #change(job: LeasedJob, record: JobRecord): Promise<LeasedJob | undefined> {
@@ -152,6 +232,7 @@ export class Queues implements Jobs {
   /** A commit has removed a job. */
   removed(kind: string, key: string): void {
     this.#windows.get(kind)?.remove(key);
+    if (this.#limits.left(key)) this.#core.wakeups.notify(`jobs:${kind}`);
   }
 
   /** A commit has changed jobs of these kinds, piece by piece. */
@@ -201,18 +282,29 @@ class Window {
     return this.#end !== undefined || now - this.#scannedAt > this.#core.settings.pollMs;
   }
 
-  /** Takes ready ones out, in their order; who takes them puts them back when they have changed. */
-  take(most: number, now: number): Entry[] {
+  /**
+   * Takes ready ones out, in their order, passing over those that have to wait; who takes them puts them back when they
+   * have changed.
+   */
+  take(most: number, now: number, isBlocked: IsBlocked): Entry[] {
     while (this.#hidden.isDue(now)) {
       const entry = this.#known.get(this.#hidden.pop());
       if (entry !== undefined && entry.record.hiddenUntil <= now) this.#makeReady(entry.key);
     }
-    const taken: Entry[] = [];
+    const taken: Entry[] = [], passed: string[] = [];
     while (taken.length < most && this.#from < this.#ready.length) {
       const key = this.#ready[this.#from++]!, entry = this.#known.get(key);
       if (entry === undefined || entry.record.hiddenUntil > now) continue;
+      if (isBlocked(entry.record)) {
+        passed.push(key);
+        continue;
+      }
       this.#known.delete(key);
       taken.push(entry);
+    }
+    if (passed.length > 0) {
+      this.#ready = [...passed, ...this.#ready.slice(this.#from)];
+      this.#from = 0;
     }
     if (this.#from > WINDOW) {
       this.#ready = this.#ready.slice(this.#from);
@@ -259,15 +351,15 @@ class Window {
     this.#end = "";
   }
 
-  /** Reads the front of the queue anew. */
-  scan(): Promise<void> {
-    return this.#scanning ??= this.#scan().finally(() => {
+  /** Reads the front of the queue anew, until enough are ready that do not have to wait. */
+  scan(isBlocked: IsBlocked): Promise<void> {
+    return this.#scanning ??= this.#scan(isBlocked).finally(() => {
       this.#scanning = undefined;
       this.#meanwhile = undefined;
     });
   }
 
-  async #scan(): Promise<void> {
+  async #scan(isBlocked: IsBlocked): Promise<void> {
     const meanwhile = this.#meanwhile = new Map<string, Entry | undefined>();
     const now = this.#core.clock.now(), found: Entry[] = [];
     let ready = 0, end: string | undefined;
@@ -278,7 +370,7 @@ class Window {
           ? known.record
           : await decodeJob(this.#core, this.#kind, cell);
         found.push({ key: cell.key, record, version: cell.version });
-        if (record.hiddenUntil <= now) ready++;
+        if (record.hiddenUntil <= now && !isBlocked(record)) ready++;
       }
       if (ready >= WINDOW) {
         end = page.at(-1)!.key + "\x01";

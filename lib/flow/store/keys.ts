@@ -20,6 +20,7 @@
  * | `s/NAME` | schedule |
  * | `r/KEY`, `rt/TIME/KEY` | cached result; the same by when it expires |
  * | `l/ORDER` | dead letter |
+ * | `k/DIGEST/PART` | what a limit on jobs holds |
  * | `b/OWNER/BLOB/PART` | part of a large text |
  * | `w/EXEC/INTENT/SLICE`, `wp/PARTITION/EXEC` | effects too many for one commit; that there are some |
  * | `x/PARTITION/EXEC` | a deletion under way |
@@ -127,6 +128,8 @@ export const cachedUntil = (until: number, key: string): string => `rt/${timePar
 export const CACHED_BY_TIME = "rt/";
 export const letter = (order: string): string => `l/${order}`;
 export const LETTERS: Range = under("l/");
+export const limit = (digest: string, part: number): string => `k/${digest}/${numberPart(part)}`;
+export const LIMITS: Range = under("k/");
 
 /** Parts of a large text, by the key of the cell that names it and the text's id. */
 export const parts = (owner: string, blob: string): Range => under(`b/${owner}/${blob}/`);

@@ -12,6 +12,7 @@ import { type Clock, systemClock } from "../../clock.ts";
 import { asError, MailerError } from "../../errors.ts";
 import type { Cell, Cells, Check, Range, Write } from "./cells.ts";
 import type { FlowStore, FlowStoreOptions } from "./port.ts";
+import { whileBusy } from "./retry.ts";
 import { openStore } from "./store.ts";
 
 const MOST_KEYS_READ = 10;
@@ -54,13 +55,20 @@ async function openKv(path: string | undefined, where: string): Promise<Deno.Kv>
     );
   }
   try {
-    return await Deno.openKv(path);
+    return await whileBusy(() => Deno.openKv(path).catch((cause) => Promise.reject(busyOr(cause, where))));
   } catch (cause) {
     throw new MailerError("store_unavailable", `flows: ${where} cannot be opened: ${asError(cause).message}`, {
       cause,
       hint: "check the path, that its folder exists, and that this program may read and write there",
     });
   }
+}
+
+/** An error as it is, or as `store_busy` where another process had the file locked. */
+function busyOr(cause: unknown, where: string): unknown {
+  const { message } = asError(cause);
+  if (!/database (is|table is) locked|SQLITE_BUSY/i.test(message)) return cause;
+  return new MailerError("store_busy", `flows: ${where} is busy: ${message}`, { cause });
 }
 
 /** Cells in Deno KV. */
@@ -107,9 +115,7 @@ export class KvCells implements Cells {
       const result = await atomic.commit();
       return result.ok ? result.versionstamp : undefined;
     } catch (cause) {
-      const { message } = asError(cause);
-      if (!/database (is|table is) locked|SQLITE_BUSY/i.test(message)) throw cause;
-      throw new MailerError("store_busy", `flows: ${this.where} is busy: ${message}`, { cause });
+      throw busyOr(cause, this.where);
     }
   }
 

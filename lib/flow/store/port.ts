@@ -366,6 +366,20 @@ export interface JobRequest {
   readonly worker: string;
   /** How long they are the worker's, ms. */
   readonly leaseMs: number;
+  /**
+   * Limits of a job, by its text. A job for which one of them has no room is passed over and stays as it was. Default: none.
+   */
+  readonly limitsOf?: (text: string) => readonly JobLimit[];
+}
+
+/** A limit on jobs, over all who work on the store. A job holds its place as long as it is leased. */
+export interface JobLimit {
+  /** Names it among all limits: jobs with one name share it. */
+  readonly name: string;
+  /** Most jobs, at least 1. */
+  readonly max: number;
+  /** Most that are handed out within this time, ms. Absent: most at once. */
+  readonly per?: number;
 }
 
 /** Work by kind. A job goes with the commit that answers it. */
@@ -374,6 +388,8 @@ export interface Jobs {
   lease(request: JobRequest): Promise<readonly LeasedJob[]>;
   /** Prolongs leases, from now on. `undefined`: the job is gone, or another's. */
   extend(jobs: readonly LeasedJob[], leaseMs: number): Promise<readonly (LeasedJob | undefined)[]>;
+  /** A job as it lies in its queue; its `worker` is empty where it is nobody's. `undefined`: it is gone. */
+  peek(execId: string, id: string, place: JobPlace): Promise<LeasedJob | undefined>;
   /** Puts a job back in its place, to be handed out no sooner than `delayMs` from now. False: it was gone, or another's. */
   release(job: LeasedJob, options?: ReleaseOptions): Promise<boolean>;
 }
@@ -554,6 +570,8 @@ export interface Swept {
   /** Parts of large texts, and effects, that no commit has named. */
   readonly orphans: number;
   readonly deadLetters: number;
+  /** Limits that held nothing. */
+  readonly limits: number;
 }
 
 /** The store of the engine. */

@@ -9,7 +9,6 @@
  *
  * @module
  */
-import { type Clock, delay } from "../../clock.ts";
 import { asError, MailerError } from "../../errors.ts";
 import {
   type Cells,
@@ -23,10 +22,8 @@ import {
   type Write,
 } from "./cells.ts";
 import type { StoreStats } from "./port.ts";
+import { whileBusy } from "./retry.ts";
 
-const FIRST_WAIT = 2;
-const LONGEST_WAIT = 100;
-const TRIES = 120;
 /** What an entry of a lane takes besides its items. */
 const LANE_BYTES = 200;
 
@@ -65,7 +62,7 @@ export function fits(unit: Unit): boolean {
 /** Commits units in groups. */
 export class Writer {
   readonly #cells: Cells;
-  readonly #clock: Clock;
+  /** See {@link StoreStats}. */
   readonly stats: Counters = {
     commits: 0,
     decisions: 0,
@@ -79,9 +76,8 @@ export class Writer {
   #running: Promise<void> | undefined;
   #closed = false;
 
-  constructor(cells: Cells, clock: Clock) {
+  constructor(cells: Cells) {
     this.#cells = cells;
-    this.#clock = clock;
   }
 
   /**
@@ -170,25 +166,11 @@ export class Writer {
     }
   }
 
-  /** Waits for another process that is writing. */
   async #try(checks: readonly Check[], writes: readonly Write[]): Promise<string | undefined> {
-    let wait = FIRST_WAIT;
-    for (let tries = 1;; tries++) {
-      try {
-        return await this.#cells.commit(checks, writes);
-      } catch (thrown) {
-        const isBusy = thrown instanceof MailerError && thrown.code === "store_busy";
-        if (!isBusy) throw failed(this.#cells.where, thrown);
-        if (tries === TRIES) {
-          throw new MailerError("store_busy", `${thrown.message}, ${TRIES} times in a row`, {
-            cause: thrown,
-            hint: "another process writes to the same store without pause",
-          });
-        }
-      }
-      this.stats.busy++;
-      await delay(this.#clock, wait);
-      wait = Math.min(wait * 2, LONGEST_WAIT);
+    try {
+      return await whileBusy(() => this.#cells.commit(checks, writes), () => void this.stats.busy++);
+    } catch (thrown) {
+      throw failed(this.#cells.where, thrown);
     }
   }
 }

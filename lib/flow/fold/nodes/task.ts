@@ -15,6 +15,8 @@ import { contextOf, type Item } from "../context.ts";
 import type { Decision } from "../decision.ts";
 import type { FailureReason, Usage } from "../events.ts";
 import { type Fields, isObject, numbers } from "../fields.ts";
+import type { AttemptRef } from "../ids.ts";
+import { liveTask } from "../job.ts";
 import { type Misfit, misfitOf } from "../output.ts";
 import { retryAt } from "../retry.ts";
 import { messageOf, overBudget, type Way } from "../routing.ts";
@@ -108,23 +110,9 @@ function keyText(value: unknown): string {
   return typeof value === "string" ? value : stringifyJson(value);
 }
 
-/** The live attempt an answer is for. */
-function live(
-  decision: Decision,
-  { key, generation, attempt }: {
-    readonly key: string;
-    readonly generation: number;
-    readonly attempt: number;
-  },
-): Task | undefined {
-  const task = decision.state.tasks.get(key);
-  const isLive = task?.status === "scheduled" && task.generation === generation && task.attempt === attempt;
-  return isLive ? task : undefined;
-}
-
 /** An attempt has succeeded, as its worker says. */
 export function taskCompleted(decision: Decision, answer: CommandData["complete"]): Way {
-  const task = live(decision, answer);
+  const task = liveTask(decision.state, answer);
   if (task === undefined) return undefined;
   const misfit = misfitOf(decision.flow, decision.state, task, answer);
   if (misfit !== undefined) return attemptFailed(decision, task, misfitFailure(misfit, answer.usage));
@@ -151,18 +139,14 @@ function misfitFailure({ message, retryable }: Misfit, usage: unknown): AttemptF
 
 /** An attempt has failed, as its worker says. */
 export function taskFailed(decision: Decision, answer: CommandData["fail"]): Way {
-  const task = live(decision, answer);
+  const task = liveTask(decision.state, answer);
   if (task === undefined) return undefined;
   return attemptFailed(decision, task, { ...answer, reason: answer.reason ?? "error" });
 }
 
 /** The time of an attempt is up. */
-export function taskTimedOut(
-  decision: Decision,
-  timer: { readonly key: string; readonly generation: number; readonly attempt: number },
-  progress: unknown,
-): Way {
-  const task = live(decision, timer);
+export function taskTimedOut(decision: Decision, timer: AttemptRef, progress: unknown): Way {
+  const task = liveTask(decision.state, timer);
   if (task === undefined) return undefined;
   const { timeout } = workNode(decision, task.node);
   return attemptFailed(decision, task, {
@@ -174,14 +158,7 @@ export function taskTimedOut(
 }
 
 /** The wait before a retry is over. */
-export function retryDue(
-  decision: Decision,
-  { key, generation, attempt }: {
-    readonly key: string;
-    readonly generation: number;
-    readonly attempt: number;
-  },
-): void {
+export function retryDue(decision: Decision, { key, generation, attempt }: AttemptRef): void {
   const task = decision.state.tasks.get(key);
   if (task?.status !== "retrying" || task.generation !== generation || task.attempt !== attempt - 1) return;
   scheduleRetry(decision, task);
@@ -189,7 +166,7 @@ export function retryDue(
 
 /** An attempt waits for a person. */
 export function taskInterrupted(decision: Decision, answer: CommandData["interrupt"]): void {
-  const task = live(decision, answer);
+  const task = liveTask(decision.state, answer);
   if (task === undefined) return;
   decision.emit("NodeInterrupted", {
     ...identity(task),
@@ -225,7 +202,7 @@ interface AttemptFailure {
 function attemptFailed(decision: Decision, task: Task, failure: AttemptFailure): Way {
   const { error, reason, name, usage, progress } = failure;
   const node = workNode(decision, task.node);
-  const again = failure.retryable
+  const again = failure.retryable && reason !== "expression_error"
     ? retryAt(node.retry, task, failure, decision.state.execId, decision.now)
     : undefined;
   decision.emit("NodeFailed", {

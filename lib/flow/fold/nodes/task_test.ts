@@ -109,6 +109,25 @@ Deno.test("a permanent failure, a named one and a reason that is excepted are no
   );
 });
 
+Deno.test("settings of a built-in kind that cannot be worked out fail the execution, whatever it is part of", () => {
+  const run = new Run(flowOf(`
+name: f
+nodes:
+  - { id: fan, type: fanout, branches: [a, b], next: join }
+  - { id: a, type: task, kind: http, with: { url: "https://x/{{ input.n + 1 }}" }, retry: { max_attempts: 3, delay: 1s } }
+  - { id: b, type: task, kind: k }
+  - { id: join, type: join, policy: any, on_failure: h }
+  - { id: h, type: task, kind: k }
+`));
+  run.start();
+  const attempt = run.attempt("a");
+  assert.throws(() => jobBody(run.flow, run.state!, attempt), { code: "expression_failed" });
+  assert.deepEqual(run.fail("a", "no number", { reason: "expression_error" }), [
+    "NodeFailed a expression_error",
+    "ExecutionFailed expression_error a",
+  ]);
+});
+
 Deno.test("waits: fixed, linear, doubling, capped; the first at the failure", () => {
   const waits = (retry: string): number[] => {
     const run = new Run(nodesOf(`id: a, type: task, kind: k, retry: ${retry}`));
