@@ -13,6 +13,7 @@
  * @module
  */
 import type { Source, SourceContext, SourceReader } from "../../lib/connector.ts";
+import { checkKafka } from "./source/check.ts";
 import { checkedOptions, describeOptions, type KafkaSourceOptions } from "./source/options.ts";
 import { openKafka } from "./source/reader.ts";
 
@@ -32,6 +33,7 @@ export function kafkaSource<T = unknown>(options: KafkaSourceOptions<T>): Source
   return {
     type: "kafka",
     describe: () => describeOptions(checked),
+    check: (context) => checkKafka(checked, context),
     open: (context: SourceContext) => openKafka(checked, context) as Promise<SourceReader<T>>,
   };
 }
