@@ -77,8 +77,12 @@ export interface SourceReader<T = unknown> {
   progress?(): { readonly done: number; readonly total: number } | undefined;
   /** How many records of each split have not been read yet, as far as is known; for metrics. */
   lag?(): Iterable<SplitLag>;
-  /** Gives everything back. Called once, also when opening went well and no read came. */
-  close(): void | Promise<void>;
+  /**
+   * Gives everything back. Called once, also when opening went well and no read came.
+   *
+   * @param outcome `done`: what was read has been worked through.
+   */
+  close(outcome: RunOutcome): void | Promise<void>;
 }
 
 /** How far a split has been read behind its end. */
@@ -96,6 +100,8 @@ export type SourceRead<T = unknown> =
   | RecordsRead<T>
   /** A fetch for this split came back empty: the only ground on which it may be called idle. */
   | { readonly kind: "empty"; readonly split: string }
+  /** The split has been read up to here without a record, as where there are only records that are hidden. It neither wakes it nor is it idle. */
+  | { readonly kind: "position"; readonly split: string; readonly position: Position }
   /** The source itself knows that event time of the split has reached `time`, ms. It counts beside the pipeline's own strategy. */
   | { readonly kind: "watermark"; readonly split: string; readonly time: number }
   /** More splits have appeared. */

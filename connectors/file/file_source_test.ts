@@ -52,7 +52,7 @@ async function readAll(options: FileSourceOptions, with_: Partial<SourceContext>
       if (read.kind === "end") return log;
     }
   } finally {
-    await reader.close();
+    await reader.close("done");
   }
 }
 
@@ -258,7 +258,7 @@ Deno.test("F2: a compressed file that is cut short anywhere is an error that nam
           { code: "damaged_file", message: new RegExp(`"${name}"`) },
           `${name} cut at ${cut}`,
         );
-        await reader.close();
+        await reader.close("done");
       });
     }
     const again = Buffer.concat([whole, whole.subarray(0, whole.length - 1)]);
@@ -366,7 +366,7 @@ Deno.test("large files are read whole, in many pieces, and progress goes from no
     const { done: last, total } = reader.progress!()!;
     assert.equal(last, total);
     assert.deepEqual([...seen], [["a.ndjson", 30_000], ["b.ndjson.gz", 30_000]]);
-    await reader.close();
+    await reader.close("done");
   });
 });
 

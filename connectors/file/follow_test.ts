@@ -80,7 +80,7 @@ class Following {
 
   async stop(): Promise<void> {
     this.#controller.abort(new Error("stopped"));
-    await this.#reader.close();
+    await this.#reader.close("done");
   }
 
   #note(read: SourceRead): SourceRead {

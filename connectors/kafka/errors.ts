@@ -51,6 +51,16 @@ export type KafkaErrorCode =
   /** The broker answered with another error; its name is in `broker`. */
   | "kafka_broker";
 
+/** Errors that another start would meet again. */
+const LASTING: ReadonlySet<KafkaErrorCode> = new Set<KafkaErrorCode>([
+  "kafka_authentication_failed",
+  "kafka_not_authorised",
+  "kafka_invalid_setting",
+  "kafka_tls",
+  "kafka_transaction_timeout",
+  "kafka_unsupported",
+]);
+
 /** What a {@link KafkaError} may carry besides its message. */
 export interface KafkaErrorOptions extends ErrorOptionsWithHint {
   /** Whether the same request may succeed later. Default: false. */
@@ -70,7 +80,7 @@ export class KafkaError extends MailerError {
 
   /** An error a caller can tell by its code. */
   constructor(code: KafkaErrorCode, message: string, options: KafkaErrorOptions = {}) {
-    super(code, message, options);
+    super(code, message, { lasting: LASTING.has(code), ...options });
     this.retriable = options.retriable ?? false;
     this.broker = options.broker;
   }

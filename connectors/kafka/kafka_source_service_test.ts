@@ -13,7 +13,7 @@ import { stringifyJson } from "../../lib/json.ts";
 import { MemoryPages } from "../../lib/state/pages/memory.ts";
 import { sum } from "../../lib/aggregate/mod.ts";
 import { CrashPoint, lastingBackend } from "../../tests/durable/kit.ts";
-import { type JavaKafka, kafkaService, serviceTest } from "../../tests/services/mod.ts";
+import { type JavaKafka, kafkaService, serviceTest, toxiproxy } from "../../tests/services/mod.ts";
 import type { GroupOptions, KafkaClientFactory } from "./client.ts";
 import { KafkaError } from "./errors.ts";
 import { kafkaClient } from "./kafkajs/mod.ts";
@@ -271,7 +271,7 @@ serviceTest(
   },
 );
 
-serviceTest("W1: a second process of a pipeline with state by key refuses; the first one's sums stay right", [
+serviceTest("O1: a second process of a pipeline with state by key refuses; the first one's sums stay right", [
   "kafka",
 ], async () => {
   await using kafka = await kafkaService();
@@ -320,6 +320,111 @@ serviceTest("a broker that is killed and comes back loses the source nothing, an
   assert.deepEqual(numbers(read), range(0, 200));
   await run.stop();
   assert.deepEqual((await kafka.java.groupOffsets(group)).map(({ offset }) => offset), [100, 100]);
+});
+
+serviceTest("a process that loses touch with the brokers for longer than its session goes on where it was", [
+  "own kafka",
+  "toxiproxy",
+], async () => {
+  await using proxies = await toxiproxy();
+  await using kafka = await kafkaService({ through: proxies });
+  const topic = await kafka.java.createTopic("cut", { partitions: 2 });
+  const options = { topics: [topic], sessionTimeout: "6s", requestTimeoutMs: 3000 } as const;
+  const said: string[] = [];
+  const shared = collectingSink<number>(), keyed = collectingSink<{ total: number }>();
+  const env = checkpointed().withLogger({ log: (level, message) => level === "warn" && said.push(message) });
+  env.fromSource(source<number>(kafka, { ...options, groupId: unique("g") })).toSink(shared.sink);
+  const second = checkpointed();
+  second.fromSource(source<number>(kafka, { ...options, groupId: unique("g") })).keyBy(() => "all")
+    .aggregate({ total: sum((n) => n) }).toSink(keyed.sink);
+  const runs = [env.start(), second.start()];
+  await Promise.all(runs.map(({ running }) => running));
+  await produce(kafka.java, topic, 2, 0, 100);
+  await until("both have read", () => shared.values.length === 100 && keyed.values.length === 100);
+  for (const proxy of proxies.proxies) await proxy.cut();
+  await delay(systemClock, 9_000);
+  await produce(kafka.java, topic, 2, 100, 200);
+  await proxies.reset();
+  await until("both go on", () => shared.values.length >= 200 && keyed.values.length >= 200, 60_000);
+  assert.deepEqual(numbers(shared), range(0, 200));
+  assert.equal(keyed.values.at(-1)!.total, (199 * 200) / 2);
+  assert.ok(said.includes("partitions lost"), said.join());
+  for (const run of runs) await run.stop();
+});
+
+/** A process of its own that reads numbers in a group, with checkpoints in a folder of its own. */
+class ReadingProcess implements AsyncDisposable {
+  readonly values: number[] = [];
+  readonly #child: Deno.ChildProcess;
+  readonly #folder = Deno.makeTempDirSync();
+  readonly #reading: Promise<void>;
+
+  constructor(brokers: readonly string[], topic: string, group: string) {
+    const root = new URL("../../", import.meta.url);
+    const code = `
+      import { createEnv } from "${root.href}mod.ts";
+      import { kafkaSource } from "${root.href}connectors/kafka/kafka_source.ts";
+      const [brokers, topic, groupId] = Deno.args;
+      const env = createEnv({ name: "p" }).withCheckpointing("200ms");
+      env.fromSource(kafkaSource({ brokers: brokers.split(","), topics: [topic], groupId, sessionTimeout: "6s" }))
+        .map((n) => { console.log(n); return n; })
+        .toSink({ type: "none", describe: () => ({}), open: () => ({ write() {}, flush() {}, close() {} }) });
+      await env.execute();`;
+    const url = `data:application/typescript,${encodeURIComponent(code)}`;
+    const config = ["-c", new URL("deno.json", root).pathname];
+    this.#child = new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--no-check", ...config, url, brokers.join(","), topic, group],
+      cwd: this.#folder,
+      stdout: "piped",
+      stderr: "inherit",
+    }).spawn();
+    this.#reading = this.#collect();
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await this.#child.status;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill().catch(() => {}); // it has ended
+    await this.#reading;
+    await Deno.remove(this.#folder, { recursive: true });
+  }
+
+  async #collect(): Promise<void> {
+    let rest = "";
+    for await (const text of this.#child.stdout.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop()!;
+      this.values.push(...lines.map(Number));
+    }
+  }
+}
+
+serviceTest("a process of a group that is killed: the other one takes its partitions over, nothing is lost", [
+  "kafka",
+], async () => {
+  await using kafka = await kafkaService();
+  const topic = await kafka.java.createTopic("killed", { partitions: 4 }), group = unique("g");
+  await using one = new ReadingProcess(kafka.brokers, topic, group);
+  await produce(kafka.java, topic, 4, 0, 200);
+  await until("the first reads", () => one.values.length === 200);
+  await using two = new ReadingProcess(kafka.brokers, topic, group);
+  let written = 200;
+  await until("the second reads as well", async () => {
+    await produce(kafka.java, topic, 4, written, written += 4);
+    return two.values.length > 0;
+  });
+  await until("all is read", () => new Set([...one.values, ...two.values]).size === written);
+  assert.equal(one.values.length + two.values.length, written, "and nothing twice so far");
+  await one.kill();
+  await produce(kafka.java, topic, 4, written, written += 200);
+  await until(
+    "the other one has it all",
+    () => new Set([...one.values, ...two.values]).size === written,
+    60_000,
+  );
 });
 
 serviceTest("errors of the connection say what to do", ["own kafka", "certificates"], async () => {

@@ -460,6 +460,11 @@ Deno.test("until end: what there was at the start is read, in every partition, a
   ]);
   assert.equal(driven.log.at(-1), "end");
   assert.deepEqual(driven.reader.progress(), { done: 4, total: 4 });
+  assert.deepEqual(
+    driven.client.fetchers.map(({ assigned }) => assigned),
+    [[]],
+    "nothing is fetched that is not wanted",
+  );
   await driven.close();
 });
 
@@ -532,6 +537,22 @@ Deno.test("what goes wrong while reading ends the run, with a hint", async () =>
   assert.equal((driven.error as KafkaError).code, "kafka_not_authorised");
   assert.match((driven.error as KafkaError).hint!, /READ and DESCRIBE/);
   await driven.close();
+});
+
+Deno.test("what is fetched is dropped where others turn out to be further", async () => {
+  const clock = new VirtualClock(), kafka = cluster(new FakeKafka(clock));
+  write(kafka, "t/0", 0, 1, 2, 3, 4);
+  const driven = await Driven.open(kafka, { groupId: "g" }, { batchSize: 1, byHand: true });
+  const read = async () => (await driven.reader.read() as RecordsRead).values;
+  assert.deepEqual(await read(), [0]);
+  const held = kafka.hold("committedOffsets");
+  kafka.group("g").rebalance();
+  await held.reached;
+  kafka.group("g").store([{ topic: "t", partition: 0, offset: 3 }]);
+  held.release();
+  await settle();
+  assert.deepEqual([await read(), await read()], [[3], [4]]);
+  await driven.reader.close("done");
 });
 
 Deno.test("R8: what is fetched of a partition that is not read is ignored", async () => {

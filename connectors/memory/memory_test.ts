@@ -26,6 +26,7 @@ function sourceContext(options: Partial<SourceContext> = {}): SourceContext {
     logger: silentLogger,
     signal: new AbortController().signal,
     restored: undefined,
+    keepsState: false,
     ...options,
   };
 }
@@ -187,7 +188,7 @@ Deno.test("generator source: the rate is kept by the clock, and what was missed 
   await clock.advance("1s");
   take(await reader.read());
   assert.deepEqual(values, Array.from({ length: 12 }, (_, i) => i));
-  await reader.close();
+  await reader.close("done");
 });
 
 Deno.test("generator source: a generate that throws ends the run and names the record; settings are checked", async () => {
@@ -211,7 +212,7 @@ Deno.test("readable source: an error of the stream ends the run; ending early ca
   );
   const reader = await failing.open(sourceContext());
   await assert.rejects(async () => await reader.read(), { code: "readable_failed", message: /line cut/ });
-  await reader.close();
+  await reader.close("done");
   let cancelled = 0;
   const stream = new ReadableStream<number>({
     pull: (controller) => controller.enqueue(1),
@@ -222,7 +223,7 @@ Deno.test("readable source: an error of the stream ends the run; ending early ca
   const source = readableSource(stream), second = await source.open(sourceContext());
   assert.throws(() => source.open(sourceContext()), { code: "readable_in_use" });
   await second.read();
-  await second.close();
+  await second.close("done");
   assert.equal(cancelled, 1);
   assert.equal(stream.locked, false);
 });
@@ -240,7 +241,7 @@ Deno.test("readable source: a restored run counts on and warns", async () => {
   const read = await reader.read();
   assert.ok(read.kind === "records");
   assert.deepEqual([read.firstOffset, read.position, warnings], [40, 42, ["warn"]]);
-  await reader.close();
+  await reader.close("done");
 });
 
 sinkContract({

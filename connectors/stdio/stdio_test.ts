@@ -125,11 +125,12 @@ Deno.test("stdin source: it has one reader, and a restored run counts on and war
     logger: { log: (level) => warnings.push(level) },
     signal: new AbortController().signal,
     restored: new Map([["stdin", { bytes: 100, record: 7 }]]),
+    keepsState: false,
   });
   const read = await reader.read();
   assert.ok(read.kind === "records");
   assert.deepEqual([read.firstOffset, read.values, warnings], [7, [1, 2], ["warn"]]);
-  await reader.close();
+  await reader.close("done");
 });
 
 const PROGRAM = `
@@ -152,7 +153,7 @@ const PROGRAM = `
     console.error(error.code ?? error.message);
     Deno.exitCode = 1;
   } finally {
-    await reader.close();
+    await reader.close("done");
     await writer.close("done");
   }
 `;

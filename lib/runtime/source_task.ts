@@ -18,6 +18,7 @@ import type {
   Position,
   ReadFailure,
   RecordsRead,
+  RunOutcome,
   Source,
   SourceContext,
   SourceRead,
@@ -170,7 +171,7 @@ export class SourceTask implements Task {
       ...(requestCheckpoint === undefined ? {} : { checkpoints: { request: requestCheckpoint } }),
     };
     const reader = await source.open(context);
-    if (this.#isClosed) await reader.close(); // the run has given up meanwhile
+    if (this.#isClosed) await reader.close("failed"); // the run has given up meanwhile
     else this.#reader = reader;
   }
 
@@ -184,11 +185,11 @@ export class SourceTask implements Task {
     }
   }
 
-  async close(): Promise<void> {
+  async close(outcome: RunOutcome): Promise<void> {
     this.#isClosed = true;
     const reader = this.#reader;
     this.#reader = undefined;
-    await reader?.close();
+    await reader?.close(outcome);
   }
 
   async run(): Promise<void> {
@@ -291,6 +292,9 @@ export class SourceTask implements Task {
         break;
       case "empty":
         this.#empty(this.#split(read.split));
+        break;
+      case "position":
+        this.#split(read.split).position = read.position;
         break;
       case "watermark": {
         const split = this.#split(read.split);

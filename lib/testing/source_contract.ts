@@ -137,7 +137,7 @@ export function sourceContract(options: SourceContractOptions): void {
             (error: unknown) => assert.equal((error as Error).message, "stopped by the test"),
           );
         } finally {
-          await reader.close();
+          await reader.close("failed");
         }
       }));
   }
@@ -149,7 +149,7 @@ export function sourceContract(options: SourceContractOptions): void {
     ) {
       const reader = await source.open(context({ batchSize: 1 }));
       for (let i = 0; i < reads; i++) await reader.read();
-      await reader.close();
+      await reader.close("failed");
     }
   });
 
@@ -215,7 +215,7 @@ async function readAll(
       }
     }
   } finally {
-    await reader.close();
+    await reader.close("failed");
   }
 }
 

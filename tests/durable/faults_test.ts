@@ -176,6 +176,7 @@ Deno.test("checkpoints leave nothing behind in memory", async () => {
       name: "t",
       barrier: (number: number) =>
         snapshots.passed("t", number, { heavy: new Float64Array(2 ** 17).fill(1) } as object),
+      checkpointed: () => Promise.resolve(),
     }],
     sinks: [],
   };
@@ -199,7 +200,7 @@ Deno.test("checkpoints leave nothing behind in memory", async () => {
   let least = Infinity;
   const before = used();
   for (let i = 0; i < 400; i++) {
-    await coordinator.savepoint(`s${i}`);
+    await coordinator.takeNow(`s${i}`);
     if (i > 350) {
       await soon(0);
       least = Math.min(least, used());

@@ -10,13 +10,13 @@ import type { StateBackend } from "../../lib/checkpoint/backend.ts";
 import type { CheckpointStep } from "../../lib/checkpoint/coordinator.ts";
 import { codeOf } from "../../lib/errors.ts";
 import { kv } from "../../mod.ts";
-import { CrashPoint, lastingBackend, newPages } from "../durable/kit.ts";
+import { CrashPoint, lastingBackend, newPages, slowSource } from "../durable/kit.ts";
 import {
   crashing,
   CrashingKafka,
   expectedRows,
   hasMarker,
-  pacedSource,
+  paced,
   restoredFrom,
   samples,
   type Setting,
@@ -53,7 +53,7 @@ class World {
   setting(point: CrashPoint, log: string[] = []): Setting {
     this.kafka.point = point;
     return {
-      source: pacedSource(this.splits),
+      source: paced(slowSource(this.splits, 4, 10)),
       sink: { client: this.kafka.connect },
       backend: crashing(this.#backend, point),
       partitions: this.partitions,

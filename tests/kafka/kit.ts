@@ -17,7 +17,6 @@ import {
   type TransactionalKafkaSinkOptions,
 } from "../../connectors/kafka/transactional_sink.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { yieldToEventLoop } from "../../lib/scheduling.ts";
 import { createEnv, type Env } from "../../mod.ts";
 import { CrashPoint, type Sample } from "../durable/kit.ts";
 
@@ -43,40 +42,32 @@ export function expectedRows(splits: Splits): string[] {
 }
 
 /**
- * Reads splits by turns, some records at a time, and no more than so many without a checkpoint: so every run takes many.
+ * A source of which no more than so many records are read without a checkpoint: so every run takes many.
  *
- * @param most Records without a checkpoint.
+ * @param most Records without a checkpoint. @param batch Records a read.
  */
-export function pacedSource(splits: Splits, most = 24, batch = 4, turns = 10): Source<Sample> {
+export function paced<T>(source: Source<T>, most = 24, batch = 4): Source<T> {
   return {
-    type: "paced",
-    describe: () => ({}),
-    open({ restored, signal }) {
-      const at = new Map(Object.keys(splits).map((name) => [name, (restored?.get(name) as number) ?? 0]));
-      const left = [...at.keys()];
-      let turn = 0, unsafe = 0, wake = () => {};
+    ...source,
+    async open(context) {
+      const { signal } = context, reader = await source.open({ ...context, batchSize: batch });
+      let unsafe = 0, wake = () => {};
       signal.addEventListener("abort", () => wake(), { once: true });
       return {
-        splits: [...left],
+        splits: reader.splits,
         async read() {
-          for (let i = 0; i < turns; i++) await yieldToEventLoop();
           while (unsafe >= most && !signal.aborted) await new Promise<void>((resolve) => wake = resolve);
-          const name = left[turn++ % Math.max(1, left.length)];
-          if (name === undefined || signal.aborted) return { kind: "end" };
-          const from = at.get(name)!, values = splits[name]!.slice(from, from + batch);
-          if (values.length === 0) {
-            left.splice(left.indexOf(name), 1);
-            return { kind: "ended", split: name };
-          }
-          unsafe += values.length;
-          at.set(name, from + values.length);
-          return { kind: "records", split: name, values, firstOffset: from, position: from + values.length };
+          signal.throwIfAborted();
+          const read = await reader.read();
+          if (read.kind === "records") unsafe += read.values.length;
+          return read;
         },
-        checkpointed() {
+        async checkpointed(positions) {
           unsafe = 0;
           wake();
+          await reader.checkpointed?.(positions);
         },
-        close: () => {},
+        close: (outcome) => reader.close(outcome),
       };
     },
   };
@@ -147,6 +138,34 @@ export class CrashingKafka extends FakeKafka {
       this.topic(topic).partitions.every(({ stable, end }) => stable === end)
     );
   }
+}
+
+/** A client that a process loses when it crashes. What is under way then may still come to the broker. */
+export function crashingClient(connect: KafkaClientFactory, point: CrashPoint): KafkaClientFactory {
+  return (connection, context) => losing(connect(connection, context), point);
+}
+
+/** Calls of `part`, and of all it gives, fail from the crash on; closing works. */
+function losing<T extends object>(part: T, point: CrashPoint): T {
+  return new Proxy(part, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member === "object" && member !== null) return losing(member, point);
+      if (typeof member !== "function" || name === "close") {
+        return typeof member === "function" ? member.bind(target) : member;
+      }
+      return (...args: unknown[]) => {
+        if (point.crashed) throw new Error("crashed");
+        const result: unknown = Reflect.apply(member, target, args);
+        const isPart = (value: unknown): value is object =>
+          typeof value === "object" && value !== null && "close" in value;
+        if (result instanceof Promise) {
+          return result.then((value) => isPart(value) ? losing(value, point) : value);
+        }
+        return isPart(result) ? losing(result, point) : result;
+      };
+    },
+  });
 }
 
 /** A backend whose store is of no use any more when the process has crashed. */

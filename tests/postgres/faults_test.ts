@@ -14,7 +14,7 @@ import { batchOf } from "../../lib/testing/sink_contract.ts";
 import { sinkContext } from "../../lib/testing/sink_scene.ts";
 import { settle, VirtualClock } from "../../lib/testing/virtual_clock.ts";
 import { type Postgres, postgresService, serviceTest } from "../services/mod.ts";
-import { errorOf, FIRST_RUN, openSink, schemaWith, until } from "./kit.ts";
+import { errorOf, FIRST_RUN, HASTY_CLOCK, openSink, schemaWith, until } from "./kit.ts";
 import { Proxy } from "./proxy.ts";
 
 interface Scene {
@@ -120,6 +120,7 @@ serviceTest(
         await using proxy = new Proxy(postgres.url);
         const { sink, ids: there } = await scene(postgres);
         const { writer, write, log } = await openSink(sink(proxy.url, { rows: 4 }), {
+          clock: HASTY_CLOCK,
           checkpoints: FIRST_RUN,
         });
         proxy.accident = { at, arrives };

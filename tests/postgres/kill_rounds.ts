@@ -1,6 +1,6 @@
 /**
  * Kills a process that runs a workflow with the Postgres sink by `kill -9`, at random instants, and starts it again until it has come to
- * its end. The table is then that of a run that was not killed.
+ * its end; or kills the server, and starts that again. The table is then that of a run in which nobody was killed.
  *
  * As a program: `deno run -A tests/postgres/kill_rounds.ts ROUNDS [insert|upsert…]`.
  *
@@ -56,7 +56,7 @@ source:
   type: file
   file: { path: in.ndjson }
 pipeline:
-  - { id: slow, type: throttle, throttle: { rate: ${RATE} } }
+  - { id: slow, type: throttle, throttle: { rate: ${RATE / 20}, per: 50ms } }
   - { id: key, type: keyBy, keyBy: { fields: [k], partitions: 3 } }
   - { id: sum, type: reduce, reduce: { function: sum, field: v } }
 sink:
@@ -69,6 +69,57 @@ env:
 `;
 }
 
+/** A table, and a folder with a document that fills it. */
+class Scene implements AsyncDisposable {
+  readonly #scenario = scenario();
+
+  private constructor(
+    private readonly postgres: Postgres,
+    private readonly mode: (typeof MODES)[number],
+    private readonly schema: string,
+    readonly folder: string,
+  ) {}
+
+  static async open(postgres: Postgres, mode: (typeof MODES)[number]): Promise<Scene> {
+    const folder = await Deno.makeTempDir({ prefix: "mailer-kill-" });
+    const key = mode === "upsert" ? "primary key" : "";
+    const schema = await schemaWith(
+      postgres,
+      `create table t (k text ${key}, total bigint, pos bigint generated always as identity)`,
+    );
+    const scene = new Scene(postgres, mode, schema, folder);
+    await Deno.writeTextFile(`${folder}/in.ndjson`, scene.#scenario.input);
+    await Deno.writeTextFile(`${folder}/wf.yaml`, workflow(mode, `${schema}.t`));
+    return scene;
+  }
+
+  get dsn(): string {
+    return `${this.postgres.url}?options=${encodeURIComponent(`-c search_path=${this.schema}`)}`;
+  }
+
+  /** Checks the table. @returns How many rows it has. */
+  async check(what: string): Promise<number> {
+    const { postgres, schema, mode } = this, { sums } = this.#scenario;
+    const rows = await postgres.rows(
+      `select k, json_agg(total order by pos) as totals from ${schema}.t group by k`,
+    );
+    const found = new Map(rows.map(({ k, totals }) => [k as string, totals as number[]]));
+    assert.equal(found.size, sums.size, what);
+    let count = 0;
+    for (const [k, of] of sums) {
+      assert.deepEqual(found.get(k), mode === "insert" ? of : of.slice(-1), `${mode}, ${what}, key ${k}`);
+      count += found.get(k)!.length;
+    }
+    const runs = await postgres.rows(`select run from ${schema}.mailer_checkpoints where committed > 0`);
+    assert.equal(runs.length, 1, "earlier runs were left behind");
+    return count;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return Deno.remove(this.folder, { recursive: true });
+  }
+}
+
 /** One round: from an empty table to the end, with kills in between. */
 export async function killRound(
   postgres: Postgres,
@@ -76,51 +127,51 @@ export async function killRound(
   seed: number,
   mostKills = 6,
 ): Promise<Round> {
-  const folder = await Deno.makeTempDir({ prefix: "mailer-kill-" });
-  try {
-    const { input, sums } = scenario(), next = random(seed);
-    const key = mode === "upsert" ? "primary key" : "";
-    const schema = await schemaWith(
-      postgres,
-      `create table t (k text ${key}, total bigint, pos bigint generated always as identity)`,
-    );
-    await Deno.writeTextFile(`${folder}/in.ndjson`, input);
-    await Deno.writeTextFile(`${folder}/wf.yaml`, workflow(mode, `${schema}.t`));
-    const dsn = `${postgres.url}?options=${encodeURIComponent(`-c search_path=${schema}`)}`;
-    let kills = 0, restored = 0;
-    for (;;) {
-      const { code, said } = await runOnce(folder, dsn, kills >= mostKills ? undefined : next);
-      if (said.includes("msg=restored")) restored++;
-      if (code !== "killed") {
-        assert.equal(code, 0, said);
-        break;
-      }
-      kills++;
+  await using scene = await Scene.open(postgres, mode);
+  const next = random(seed);
+  let kills = 0, restored = 0;
+  for (;;) {
+    const { code, said } = await runOnce(scene, kills >= mostKills ? undefined : next);
+    if (said.includes("msg=restored")) restored++;
+    if (code !== "killed") {
+      assert.equal(code, 0, said);
+      break;
     }
-    const rows = await postgres.rows(
-      `select k, json_agg(total order by pos) as totals from ${schema}.t group by k`,
-    );
-    const found = new Map(rows.map(({ k, totals }) => [k as string, totals as number[]]));
-    const what = `${mode}, seed ${seed}, ${kills} kills`;
-    assert.equal(found.size, sums.size, what);
-    let count = 0;
-    for (const [k, of] of sums) {
-      assert.deepEqual(found.get(k), mode === "insert" ? of : of.slice(-1), `${what}, key ${k}`);
-      count += found.get(k)!.length;
-    }
-    const runs = await postgres.rows(`select run from ${schema}.mailer_checkpoints where committed > 0`);
-    assert.equal(runs.length, 1, "earlier runs were left behind");
-    return { kills, restored, rows: count };
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+    kills++;
   }
+  return { kills, restored, rows: await scene.check(`seed ${seed}, ${kills} kills`) };
 }
 
-/** One process. `random` says when it is killed; undefined: it is not. */
+/** One round in which the server is killed while records flow. @param postgres A server of one's own. */
+export async function serverRound(
+  postgres: Postgres,
+  mode: (typeof MODES)[number],
+  seed: number,
+): Promise<Round> {
+  await using scene = await Scene.open(postgres, mode);
+  const next = random(seed);
+  let kills = 0;
+  const { code, said } = await runOnce(scene, undefined, async (hasEnded) => {
+    for (; kills < 3 && !hasEnded(); kills++) {
+      await new Promise((resolve) => setTimeout(resolve, next() * 300));
+      await postgres.kill();
+      await postgres.start();
+    }
+  });
+  assert.equal(code, 0, said);
+  return { kills, restored: 0, rows: await scene.check(`seed ${seed}, ${kills} kills of the server`) };
+}
+
+/**
+ * One process.
+ *
+ * @param random Says when it is killed; undefined: it is not.
+ * @param meanwhile Done from when records flow.
+ */
 async function runOnce(
-  folder: string,
-  dsn: string,
+  { folder, dsn }: Scene,
   random: (() => number) | undefined,
+  meanwhile?: (hasEnded: () => boolean) => Promise<void>,
 ): Promise<{ readonly code: number | "killed"; readonly said: string }> {
   const options = ["--log-level", "info", "--verbose", "--data-dir", `${folder}/data`];
   const child = new Deno.Command(Deno.execPath(), {
@@ -133,14 +184,17 @@ async function runOnce(
   const killIn = (delay: number): void => void timers.push(setTimeout(() => kill(child), delay));
   // Some while they start or recover, most of them while records flow.
   if (random !== undefined && random() < 0.15) killIn(random() * 400);
-  let said = "", isRunning = false;
+  let said = "", isRunning = false, hasEnded = false, doing: Promise<void> | undefined;
   for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
     said += text;
     if (isRunning || !said.includes("killed: running")) continue;
     isRunning = true;
+    doing = meanwhile?.(() => hasEnded);
     if (random !== undefined) killIn(random() * RECORDS / RATE * 1000 * 0.6);
   }
   const { code, signal } = await child.status;
+  hasEnded = true;
+  await doing;
   for (const timer of timers) clearTimeout(timer);
   return { code: signal === null ? code : "killed", said };
 }
@@ -155,15 +209,19 @@ function kill(child: Deno.ChildProcess): void {
 
 if (import.meta.main) {
   const [rounds = "10", ...modes] = Deno.args;
-  await using postgres = await postgresService();
+  await using postgres = await postgresService({ own: true });
   for (const mode of MODES) {
     if (modes.length > 0 && !modes.includes(mode)) continue;
-    let kills = 0, restored = 0;
-    for (let seed = 1; seed <= Number(rounds); seed++) {
-      const round = await killRound(postgres, mode, seed);
-      kills += round.kills;
-      restored += round.restored;
+    for (const [whom, round] of [["process", killRound], ["server", serverRound]] as const) {
+      let kills = 0, restored = 0;
+      for (let seed = 1; seed <= Number(rounds); seed++) {
+        const found = await round(postgres, mode, seed);
+        kills += found.kills;
+        restored += found.restored;
+      }
+      console.log(
+        `${mode}: ${rounds} rounds, ${kills} kills of the ${whom}, ${restored} restored runs, every table right`,
+      );
     }
-    console.log(`${mode}: ${rounds} rounds, ${kills} kills, ${restored} restored runs, every table right`);
   }
 }

@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import type { LogLevel } from "../../lib/log.ts";
-import { systemClock } from "../../lib/clock.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Sink, SinkContext, SinkWriter } from "../../lib/connector.ts";
 import { batchOf } from "../../lib/testing/sink_contract.ts";
 import { sinkContext } from "../../lib/testing/sink_scene.ts";
@@ -13,6 +13,12 @@ import type { Postgres } from "../services/mod.ts";
 
 /** What a sink is told in the first run of a pipeline that takes checkpoints. */
 export const FIRST_RUN = { restored: undefined, interval: 10_000 };
+
+/** Ten times as fast as time: for waits between attempts. */
+export const HASTY_CLOCK: Clock = {
+  ...systemClock,
+  schedule: (delay, callback) => systemClock.schedule(delay / 10, callback),
+};
 
 let schemas = 0;
 

@@ -11,7 +11,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { codeOf } from "../../lib/errors.ts";
 import { silentLogger } from "../../lib/log.ts";
 import { type Postgres, postgresService, serviceTest } from "../services/mod.ts";
-import { FIRST_RUN, type Opened, openSink, schemaWith } from "./kit.ts";
+import { FIRST_RUN, HASTY_CLOCK, type Opened, openSink, schemaWith } from "./kit.ts";
 import { Proxy } from "./proxy.ts";
 
 interface Prepared {
@@ -38,7 +38,7 @@ async function play(postgres: Postgres, seed: number, kept: number): Promise<Rec
   const counts: Record<string, number> = {}, count = (what: string) => counts[what] = (counts[what] ?? 0) + 1;
   /** Rows are numbered; a run that goes on from a checkpoint writes them from there again. */
   let written = 0, committed = 0, checkpoint = 0, restored: unknown, waiting: Prepared[] = [];
-  const open = () => openSink(sink, { checkpoints: { ...FIRST_RUN, restored } });
+  const open = () => openSink(sink, { clock: HASTY_CLOCK, checkpoints: { ...FIRST_RUN, restored } });
   let run: Opened = await open();
   const accidents = ["commit\0", "update ", "insert into", "savepoint", "begin"];
 
@@ -69,9 +69,8 @@ async function play(postgres: Postgres, seed: number, kept: number): Promise<Rec
       } else if (dice < 0.55) {
         waiting.push({ committable: await run.writer.prepare!(++checkpoint), rows: written });
       } else if (dice < 0.8) {
-        const [at, ...later] = waiting.splice(0, 1 + pick(2)).toReversed(); // one that is left out has failed
+        const at = waiting.splice(0, 1 + pick(2)).at(-1); // one that is left out has failed
         if (at === undefined) continue;
-        assert.ok(later.length < 2);
         committing = at;
         await run.writer.commit!(at.committable);
         [committed, restored] = [at.rows, at.committable];

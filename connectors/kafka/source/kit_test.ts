@@ -116,7 +116,7 @@ export class Driven {
     await settle();
   }
 
-  async close(outcome?: "done" | "failed"): Promise<void> {
+  async close(outcome: "done" | "failed" = "failed"): Promise<void> {
     this.controller.abort(new Error("stopped"));
     await this.resume();
     await this.#pumping;
@@ -164,6 +164,10 @@ export class Driven {
         this.log.push(
           `${read.split}: ${read.values.map((value) => stringifyJson(value)).join()} → ${read.position}`,
         );
+        break;
+      case "position":
+        this.positions.set(read.split, read.position);
+        this.log.push(`${read.split}:  → ${read.position}`);
         break;
       case "removed":
         for (const split of read.splits) this.positions.delete(split);

@@ -50,7 +50,7 @@ export interface KafkaSourceOptions<T = unknown> extends KafkaConnection {
   readonly discovery?: Duration | false;
   /** `end`: reads what there is at the start and ends. Default: goes on for ever. */
   readonly until?: "end";
-  /** Bytes that are read ahead, for all partitions together; each has its share. Default 64 MiB. */
+  /** Bytes that are read ahead, as brokers send them, for all partitions together; each has its share. Default 64 MiB. */
   readonly prefetchBytes?: number;
   /** How much a broker waits for before it answers, bytes. Default 1. */
   readonly fetchMinBytes?: number;

@@ -67,15 +67,14 @@ Deno.test("R12: 1 → 2 → 1 processes of a pipeline, one of them slow: every r
 
 Deno.test("K6: a pipeline whose sink is stuck for a quarter of an hour stays in its group", async () => {
   const { clock, kafka, source, envWith, writeItems } = world(2);
-  const out: unknown[] = [];
-  let stuck: Promise<void> | undefined;
+  const out: unknown[] = [], stuck = Promise.withResolvers<void>();
   const env = envWith(new MemoryPages());
   env.fromSource(source({ groupId: "g" })).toSink({
     type: "stuck",
     describe: () => ({}),
     open: () => ({
       write: async (batch) => {
-        await stuck;
+        await stuck.promise;
         out.push(...batch.values);
       },
       flush: () => {},
@@ -84,12 +83,10 @@ Deno.test("K6: a pipeline whose sink is stuck for a quarter of an hour stays in 
   });
   const run = env.start();
   await run.running;
-  const release = Promise.withResolvers<void>();
-  stuck = release.promise;
   writeItems(100);
   await clock.advance("15m");
   assert.equal(kafka.members("g").length, 1);
-  release.resolve();
+  stuck.resolve();
   await settle();
   assert.equal(out.length, 100);
   await run.stop();

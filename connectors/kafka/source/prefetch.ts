@@ -1,11 +1,11 @@
 /**
  * Reads ahead: what the fetcher brings, split by split, and whose turn it is.
  *
- * B1 One answer of a broker at most is held here, and one is on its way from each: together they keep to the budget. The share of a
+ * F1 One answer of a broker at most is held here, and one is on its way from each: together they keep to the budget. The share of a
  *    partition is the budget by their number, so many partitions do not make it larger.
- * B2 Splits with records take turns, a batch each: one with much to read does not hold up another.
- * B3 What is fetched of a partition that is not read (any more) is ignored.
- * B4 While there is something to hand out, or nobody asks, nothing is fetched.
+ * F2 Splits with records take turns, a batch each: one with much to read does not hold up another.
+ * F3 What is fetched of a partition that is not read (any more) is ignored.
+ * F4 While there is something to hand out, or nobody asks, nothing is fetched.
  *
  * @module
  */
@@ -159,7 +159,7 @@ export class Prefetch {
     listener.changed();
   }
 
-  /** See B1. */
+  /** See F1. */
   #limits(partitions: number) {
     const { options, brokers } = this.#context, leaders = Math.min(brokers, partitions);
     const budget = options.prefetchBytes / (leaders + 1), share = options.prefetchBytes / 2 / partitions;

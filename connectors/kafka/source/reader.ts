@@ -1,9 +1,9 @@
 /**
  * The running source: hands out what was read ahead, and what is to be known of splits, one read after the other.
  *
- * R1 While partitions change hands nothing is handed out of them.
- * R2 What is handed out between two reads is known: what lies in front of the latest one is downstream.
- * R3 Where there are checkpoints, they know the position of every split from the start, and also where only hidden records came: it
+ * H1 While partitions change hands nothing is handed out of them.
+ * H2 What is handed out between two reads is known: what lies in front of the latest one is downstream.
+ * H3 Where there are checkpoints, they know the position of every split from the start, and also where only hidden records came: it
  *    is told by a read without records. So a restart does not begin elsewhere, nor with what was deleted meanwhile.
  *
  * @module
@@ -16,6 +16,7 @@ import type {
   SourceContext,
   SourceRead,
   SourceReader,
+  SplitLag,
 } from "../../../lib/connector.ts";
 import { asError } from "../../../lib/errors.ts";
 import type { KafkaClient, TopicPartition } from "../client.ts";
@@ -37,16 +38,6 @@ const COMMIT_EVERY = 5_000;
 /** Part of the rebalance timeout that finishing what was handed out may take; the rest is for joining again. */
 const SETTLE_SHARE = 2 / 3;
 
-/** Lag of a split, in offsets. */
-export interface SplitLag {
-  /** Name of the split. */
-  readonly split: string;
-  /** Behind the last record that is safe. */
-  readonly end: number;
-  /** Behind what a `read_committed` reader can see. */
-  readonly stable: number;
-}
-
 /** Opens a reader: lists partitions, joins the group where there is one. @throws {KafkaError} */
 export async function openKafka(options: CheckedKafkaSource, context: SourceContext): Promise<KafkaReader> {
   const factory = options.client ?? (await import("../kafkajs/mod.ts")).kafkaClient;
@@ -58,7 +49,7 @@ export async function openKafka(options: CheckedKafkaSource, context: SourceCont
     await reader.open();
     return reader;
   } catch (error) {
-    await (reader ?? client).close().catch(() => {}); // what went wrong first counts
+    await (reader?.close("failed") ?? client.close()).catch(() => {}); // what went wrong first counts
     throw explained(error, options);
   }
 }
@@ -107,9 +98,7 @@ export class KafkaReader implements SourceReader {
         changed: this.#notify,
         empty: (split) => this.#events.push({ kind: "empty", split: split.name }),
         moved: (split) => {
-          if (this.#context.checkpoints === undefined) {
-            this.#events.push({ kind: "empty", split: split.name });
-          }
+          this.#events.push({ kind: "empty", split: split.name });
           this.#tellPosition(split);
         },
         failed: (error) => this.#fail(error),
@@ -175,7 +164,7 @@ export class KafkaReader implements SourceReader {
   }
 
   /** @param outcome How the run ended; where that is not known, what was handed out last counts as lost. */
-  async close(outcome?: RunOutcome): Promise<void> {
+  async close(outcome: RunOutcome): Promise<void> {
     const { signal, checkpoints, logger, id } = this.#context;
     signal.removeEventListener("abort", this.#notify);
     this.#alarm?.cancel();
@@ -235,11 +224,11 @@ export class KafkaReader implements SourceReader {
     this.#events.push({ kind: "ended", split: split.name });
   }
 
-  /** See R3. A bounded split may be through. */
+  /** See H3. A bounded split may be through. */
   #tellPosition(split: Split): void {
     const { name, position } = split;
     if (this.#context.checkpoints !== undefined) {
-      this.#events.push({ kind: "records", split: name, values: [], position });
+      this.#events.push({ kind: "position", split: name, position });
     }
     this.#endIfComplete(split);
   }

@@ -2,17 +2,19 @@
  * With a group, and state by key: all partitions have to come to this process, for the state of their keys is here. It joins the
  * group all the same, so that a second process is noticed, and lag can be seen.
  *
- * W1 Who is not given all partitions when it joins refuses to run.
- * W2 Who had all of them and is given fewer hands nothing out, and waits for the other to leave. After a while it ends.
- * W3 Positions are the checkpoint's, and while it runs its own: offset and state belong together.
+ * O1 Who is not given all partitions when it joins refuses to run.
+ * O2 Who had all of them and is given fewer hands nothing out, and waits for the other to leave. After a while it ends.
+ * O3 Positions are the checkpoint's, and while it runs its own: offset and state belong together.
  *
  * @module
  */
 import { abortable } from "../../../lib/abortable.ts";
 import type { Alarm } from "../../../lib/clock.ts";
-import { MailerError } from "../../../lib/errors.ts";
+import { asError, MailerError } from "../../../lib/errors.ts";
 import type { PartitionOffset, TopicPartition } from "../client.ts";
+import { KafkaError } from "../errors.ts";
 import { GroupSeat } from "./group_seat.ts";
+import { listPartitions } from "./listing.ts";
 import type { Ownership, OwnershipContext } from "./ownership.ts";
 import { splitName } from "./split.ts";
 
@@ -77,7 +79,7 @@ export class WholeGroup implements Ownership {
     this.#first.resolve();
   }
 
-  /** W1, W2 */
+  /** O1, O2 */
   #wait(missing: readonly string[]): void {
     const { logger, context } = this.#context;
     if (!this.#isOpen) return this.#fail(this.#shared(missing));
@@ -92,7 +94,19 @@ export class WholeGroup implements Ownership {
         waitMs: WAIT_MS,
       },
     );
-    this.#waiting = context.clock.schedule(WAIT_MS, () => this.#fail(this.#shared(missing)));
+    this.#waiting = context.clock.schedule(WAIT_MS, () => void this.#giveUp(missing));
+  }
+
+  /** Says why it ends: the partitions are another process's, or there are none any more. */
+  async #giveUp(missing: readonly string[]): Promise<void> {
+    const { client, options } = this.#context;
+    try {
+      const { names } = await listPartitions(client, options, {});
+      const gone = missing.filter((split) => !names.has(split));
+      this.#fail(gone.length === 0 ? this.#shared(missing) : this.#gone(gone));
+    } catch (error) {
+      this.#fail(asError(error));
+    }
   }
 
   #fail(error: Error): void {
@@ -100,14 +114,29 @@ export class WholeGroup implements Ownership {
     this.#context.host.fail(error);
   }
 
+  #gone(splits: readonly string[]): KafkaError {
+    return new KafkaError(
+      "kafka_unknown_topic",
+      `source "${this.#context.context.id}": partitions that were read do not exist any more (${
+        listed(splits)
+      })`,
+      { hint: "the topic was deleted or made anew: start without the checkpoint, or from another topic" },
+    );
+  }
+
   #shared(missing: readonly string[]): MailerError {
     const { options: { group }, context: { id } } = this.#context;
-    const listed = missing.slice(0, 5).join(", ") + (missing.length > 5 ? ", …" : "");
     return new MailerError(
       "kafka_group_shared",
       `source "${id}": another process in the group "${group}" has ${missing.length} of the partitions ` +
-        `(${listed}), but this pipeline keeps state by key, which cannot be split over processes`,
-      { hint: "give this pipeline a group of its own, or stop the other process first" },
+        `(${listed(missing)}), but this pipeline keeps state by key, which cannot be split over processes`,
+      // Not started again: each start would make the other process rebalance.
+      { hint: "give this pipeline a group of its own, or stop the other process first", lasting: true },
     );
   }
+}
+
+/** The first few of them. */
+function listed(splits: readonly string[]): string {
+  return splits.slice(0, 5).join(", ") + (splits.length > 5 ? ", …" : "");
 }

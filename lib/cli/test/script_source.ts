@@ -164,7 +164,7 @@ export function ownSource(source: Source, end: InputEnd): TestSource {
             isRead = true;
             return end === "ends" ? read : await untilAborted(context.signal);
           },
-          close: () => reader.close(),
+          close: (outcome) => reader.close(outcome),
         };
       },
     },
