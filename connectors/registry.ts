@@ -78,7 +78,11 @@ function typedColumns(types: CsvBlock["types"]): Record<string, CsvType> {
   return typed;
 }
 
-function sink(spec: SinkSpec | DlqSpec, { folder }: ConnectorContext, { kafka, postgres }: Loaded): Sink {
+function sink(
+  spec: SinkSpec | DlqSpec,
+  { folder, workflow }: ConnectorContext,
+  { kafka, postgres }: Loaded,
+): Sink {
   switch (spec.type) {
     case "file": {
       const { path, append, rollSize, rollEvery, serialize } = spec.file;
@@ -96,7 +100,7 @@ function sink(spec: SinkSpec | DlqSpec, { folder }: ConnectorContext, { kafka, p
     case "txnKafka":
       return kafka!.transactionalKafkaSinkOf(spec.txnKafka, folder);
     case "postgres":
-      return postgres!.postgresSink(spec.postgres);
+      return postgres!.postgresSink({ ...spec.postgres, name: `${workflow}/${spec.id}` });
     case "stdout":
       return stdoutSink();
     case "blackhole":

@@ -206,12 +206,21 @@ export class CommittingWriter implements SinkWriter<unknown> {
     for (const interval of this.#intervals.slice(0, last + 1)) {
       for (const piece of interval.pieces) {
         if (piece.isSent) continue;
-        const rows = piece.rows ?? await this.#spill.get(piece.spilled!);
-        rows.done = 0;
-        await this.#write(rows, interval);
-        this.#intake.refuse(this.#refused); // throws where there is any: its record is not known any more
+        await this.#writeAgain(piece, interval);
         piece.isSent = true;
       }
+    }
+  }
+
+  async #writeAgain({ rows: inMemory, spilled }: Piece, interval: Interval): Promise<void> {
+    const rows = inMemory ?? await this.#spill.get(spilled!);
+    rows.done = 0;
+    try {
+      await this.#write(rows, interval);
+      this.#intake.refuse(this.#refused); // throws where there is any: its record is not known any more
+    } catch (error) {
+      await this.#session.destroy(); // a part of it may be in the transaction
+      throw error;
     }
   }
 

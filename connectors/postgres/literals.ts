@@ -161,12 +161,29 @@ function timeLiteral(value: unknown): string {
 /** RFC 3339 in UTC with microseconds, as far as Postgres reads it. @param ms With fractions. */
 function isoText(ms: number): string {
   if (!(Math.abs(ms) <= MOST)) throw unfit(ms, "a time");
-  if (ms >= 0 && ms < YEAR_10000 && Number.isInteger(ms)) return new Date(ms).toISOString();
+  if (ms >= 0 && ms < YEAR_10000 && Number.isInteger(ms)) return plainIsoText(ms);
   const whole = Math.floor(ms), micros = Math.min(999, Math.round((ms - whole) * 1000));
   const [, years, rest] = /^([+-]?\d+)(-.*)Z$/.exec(new Date(whole).toISOString())!;
   const year = Number(years), behind = `${rest}${micros === 0 ? "" : String(micros).padStart(3, "0")}Z`;
   const digits = String(year > 0 ? year : 1 - year).padStart(4, "0"); // there is no year 0
   return `${digits}${behind}${year > 0 ? "" : " BC"}`;
+}
+
+const DAY = 86_400_000;
+const TWO_DIGITS = Array.from({ length: 60 }, (_, i) => String(i).padStart(2, "0"));
+/** Times of a stream lie together: the text of the day that was written last. */
+let lastDay = 0, lastDayText = "1970-01-01T";
+
+/** What `Date` gives, in a sixth of its time. @param ms Whole, from 0 to the year 9999. */
+function plainIsoText(ms: number): string {
+  const day = Math.floor(ms / DAY), inDay = ms - day * DAY;
+  if (day !== lastDay) [lastDay, lastDayText] = [day, new Date(day * DAY).toISOString().slice(0, 11)];
+  const seconds = Math.floor(inDay / 1000), minutes = Math.floor(seconds / 60);
+  const millis = inDay - seconds * 1000;
+  const fraction = millis < 10 ? `00${millis}` : millis < 100 ? `0${millis}` : millis;
+  return `${lastDayText}${TWO_DIGITS[Math.floor(minutes / 60)]}:${TWO_DIGITS[minutes % 60]}:${
+    TWO_DIGITS[seconds % 60]
+  }.${fraction}Z`;
 }
 
 function bytesLiteral(value: unknown): string {

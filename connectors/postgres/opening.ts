@@ -42,8 +42,7 @@ export async function open(settings: Settings, context: SinkContext): Promise<Si
   const halt = new AbortController();
   const signal = AbortSignal.any([context.signal, halt.signal]);
   const retries = retriesOf(settings, { ...context, signal });
-  const connect = () =>
-    Session.open(settings.server, { clock: context.clock, signal, queryTimeout: settings.queryTimeout });
+  const connect = connectorOf(settings, { clock: context.clock, signal });
   return await withSession(connect, retries, "keep", async (session) => {
     const table = await Table.lookUp(session, settings);
     const { batchSize, flushInterval, limits = LIMITS } = settings;
@@ -60,15 +59,9 @@ export async function open(settings: Settings, context: SinkContext): Promise<Si
     const checkpoints = checkpointsOf(settings, context.id);
     const run = await checkpoints.begin(session, restored);
     if (restored !== undefined && await checkpoints.isBehind(session, restored)) {
-      context.logger.log(
-        "warn",
-        "the table has rows of later checkpoints than the one the run goes on from",
-        {
-          sink: context.id,
-          table: tableName,
-          checkpoint: restored.checkpoint,
-        },
-      );
+      const text = "the table has rows of later checkpoints than the one the run goes on from";
+      const fields = { sink: context.id, table: tableName, checkpoint: restored.checkpoint };
+      context.logger.log("warn", text, fields);
     }
     return new CommittingWriter(options, context, { session, checkpoints, run, tableName });
   });
@@ -81,18 +74,17 @@ export async function recover(
   context: SinkRecovery,
 ): Promise<Recovered> {
   const prepared = postgresCommittable(settings.table, committable);
-  const { clock, signal, id } = context, { queryTimeout } = settings;
-  const connect = () => Session.open(settings.server, { clock, signal, queryTimeout });
+  const connect = connectorOf(settings, context), checkpoints = checkpointsOf(settings, context.id);
   return await withSession(connect, retriesOf(settings, context), "close", async (session) => {
-    const isCommitted = await checkpointsOf(settings, id).isCommitted(session, prepared);
+    const isCommitted = await checkpoints.isCommitted(session, prepared);
     return isCommitted ? "committed" : "lost";
   });
 }
 
 /** Looks whether a run could start. */
 export async function check(settings: Settings, context: CheckContext): Promise<readonly Finding[]> {
-  const { clock, signal, id, checkpointInterval } = context, { queryTimeout, server } = settings;
-  const connect = () => Session.open(server, { clock, signal, queryTimeout });
+  const { id, checkpointInterval } = context, { server } = settings;
+  const connect = connectorOf(settings, context);
   return await withSession(connect, retriesOf({ maxRetries: 0 }, context), "close", async (session) => {
     const { name, width } = await Table.lookUp(session, settings);
     const columns = width === 1 ? "1 column" : `${width} columns`;
@@ -101,6 +93,13 @@ export async function check(settings: Settings, context: CheckContext): Promise<
       ...(checkpointInterval === undefined ? [] : [await checkpointsOf(settings, id).check(session)]),
     ];
   });
+}
+
+function connectorOf(
+  { server, queryTimeout }: Settings,
+  { clock, signal }: Pick<SinkContext, "clock" | "signal">,
+): () => Promise<Session> {
+  return () => Session.open(server, { clock, signal, queryTimeout });
 }
 
 /** Opens a session for `work`, anew where it fails for a reason that passes. */

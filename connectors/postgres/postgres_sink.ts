@@ -20,7 +20,7 @@ import { parseDsn } from "./server.ts";
 export interface PostgresSinkOptions {
   /**
    * Connection URL, `postgres://user:password@host:5432/database`. What it leaves out is taken from `PGUSER`, `PGPASSWORD` and
-   * `PGDATABASE`. `sslmode` is `disable` unless it says otherwise.
+   * `PGDATABASE`. Of its parameters `sslmode` (`disable` unless given), `sslrootcert`, `application_name`, `host` and `options` count.
    */
   readonly dsn: string;
   /** `table` or `schema.table`, with their case as the server has them. */

@@ -3,6 +3,7 @@
  *
  * K1 One is under way at a time: barrier, what the parts hold, keyed state durable, manifest `prepared`, commits, manifest
  *    `completed`, old ones removed. Nothing is committed before the manifest is durable.
+ *    Of the sinks the atomic one commits first: what it has prepared is the only thing that can get lost.
  * K2 Where no sink commits, a manifest is `completed` at once.
  * K3 A checkpoint that fails before its manifest is durable leaves the run alone, until too many have failed in a row; one that
  *    only takes too long does not count. A commit that fails ends the run: the next one commits again. So does a page of keyed state
@@ -12,7 +13,7 @@
  * @module
  */
 import type { Alarm, Clock } from "../clock.ts";
-import type { Committable } from "../connector.ts";
+import type { Committable, SinkCommits } from "../connector.ts";
 import { asError, codeOf, MailerError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type {
@@ -23,6 +24,7 @@ import type {
 } from "../runtime/snapshots.ts";
 import type { Frozen, Section, StateStore } from "../state/log/mod.ts";
 import { setOwn } from "../value.ts";
+import { atomicFirst } from "./commit_order.ts";
 import {
   documentOf,
   type Manifest,
@@ -54,7 +56,11 @@ export interface CheckpointedRun {
     barrier(checkpoint: number): void;
     checkpointed(positions: SourceSnapshot): Promise<void>;
   }[];
-  readonly sinks: readonly { readonly name: string; commit(committable: Committable): Promise<void> }[];
+  readonly sinks: readonly {
+    readonly name: string;
+    readonly commits: SinkCommits | undefined;
+    commit(committable: Committable): Promise<void>;
+  }[];
 }
 
 /** What a coordinator works with. */
@@ -379,7 +385,7 @@ export class Coordinator {
       return manifest;
     }
     try {
-      for (const sink of run.sinks) {
+      for (const sink of atomicFirst(run.sinks)) {
         const { name } = sink;
         if (!Object.hasOwn(committables, name) || this.#finallyCommitted.has(name)) continue;
         await sink.commit(committables[name]);

@@ -16,6 +16,7 @@ import type { Sink } from "../connector.ts";
 import { asError, codeOf, MailerError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Plan } from "../plan/plan.ts";
+import { atomicFirst } from "./commit_order.ts";
 import type { Restored } from "../runtime/snapshots.ts";
 import {
   openStateStore,
@@ -168,9 +169,13 @@ export async function confirmCommitted(manifest: Manifest, options: RecoveryOpti
   const { plan, manifests, clock, logger, signal } = options;
   if (manifest.status === "completed") return;
   const committed: string[] = [], lost: string[] = [];
-  for (const node of plan.nodes) {
-    if (node.kind !== "sink" || !Object.hasOwn(manifest.committables, node.id)) continue;
-    const { id, sink } = node;
+  const sinks = plan.nodes.flatMap((node) =>
+    node.kind === "sink" && Object.hasOwn(manifest.committables, node.id)
+      ? [{ id: node.id, sink: node.sink, commits: node.sink.commits }]
+      : []
+  );
+  for (const { id, sink, commits } of atomicFirst(sinks)) {
+    if (commits !== "atomic" && lost.length > 0) break; // the checkpoint counts for nothing: nothing more of it is committed
     const outcome = await recoverSink(id, sink, manifest, { id, clock, logger, signal });
     (outcome === "committed" ? committed : lost).push(id);
   }

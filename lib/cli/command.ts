@@ -28,6 +28,11 @@ export interface Flags {
   /** Records. */
   readonly bufferSize?: number;
   readonly logLevel?: LogLevel;
+  /** Files and folders of flows. */
+  readonly flows?: readonly string[];
+  readonly listen?: Address;
+  /** File that holds the token. */
+  readonly tokenFile?: string;
 }
 
 /** One call of a command. */

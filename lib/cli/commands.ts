@@ -6,6 +6,7 @@
 import { MailerError } from "../errors.ts";
 import type { LogLevel } from "../log.ts";
 import type { CommandDescription, OptionDescription } from "./command.ts";
+import { FLOW_NOTES, FLOW_OPTIONS } from "./flow/options.ts";
 import { parseAddress } from "./run/address.ts";
 
 const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
@@ -176,13 +177,43 @@ mailer run --from-savepoint NAME goes on from one.`,
   },
   {
     name: "flow",
-    summary: "everything about flows: validate, test",
+    summary: "everything about flows: write, test, run, start, look, steer",
     args: ["<ACTION>", "[ARG...]"],
-    options: [json("as JSON"), DEBUG],
-    notes: `Actions:
-  validate FILE…           reports everything that is wrong with flows
-  test FILE.test.yaml…     runs the tests of flows, on virtual time`,
+    options: [...FLOW_OPTIONS, DATA_DIR, json("as JSON, or JSON lines"), DEBUG],
+    notes: FLOW_NOTES,
     load: async () => (await import("./flow/command.ts")).flow,
+  },
+  {
+    name: "serve",
+    summary: "serve flows over HTTP, to programs and workers in any language",
+    args: ["[FLOW...]"],
+    options: [
+      { flags: "--flows <PATH...>", summary: "files and folders of flows to register" },
+      DATA_DIR,
+      {
+        flags: "--listen <HOST:PORT>",
+        summary: "where to listen; port 0 takes a free one (default: 127.0.0.1:8088)",
+        parse: parseAddress,
+      },
+      {
+        flags: "--token-file <FILE>",
+        summary: "file with the token that calls need; without one only this machine is served",
+      },
+      { flags: "-q, --quiet", summary: "do not say that it is ready" },
+      json("what it says as JSON lines on standard error"),
+      {
+        flags: "--log-level <LEVEL>",
+        summary: `least to report: ${LEVELS.join(", ")} (default: info)`,
+        parse: parseLevel,
+      },
+      DEBUG,
+    ],
+    notes:
+      `Executions lie in the data folder, and go on where they were when it is started again. docs/flow-api.md describes
+the interface, docs/flow-workers.md how workers get their jobs. /healthz, /readyz and /metrics are served as well.
+Tasks of the built-in kinds http and log are done here, all others by workers.
+SIGINT or SIGTERM drains. A second one stops at once.`,
+    load: async () => (await import("./serve/command.ts")).serve,
   },
   {
     name: "test",

@@ -33,7 +33,8 @@ export const txn: Command = async ({ args, flags }, host) => {
   let desks: readonly TransactionDesk[] = [];
   try {
     const connectors = await host.connectors(connectorTypes([spec]));
-    desks = connectors.transactions?.(spec, { folder, clock, logger: silentLogger }) ?? [];
+    desks = connectors.transactions?.(spec, { folder, workflow: spec.name, clock, logger: silentLogger }) ??
+      [];
     if (desks.length === 0) {
       throw new MailerError("no_transactions", `workflow "${spec.name}" talks to no Kafka`);
     }

@@ -44,6 +44,8 @@ export interface PlanOptions {
   /** Where dead letters go. */
   readonly deadLetters: SinkNode | undefined;
   readonly maxKeyGroups: number;
+  /** Whether checkpoints are taken. */
+  readonly checkpointing?: boolean;
 }
 
 /**
@@ -118,6 +120,14 @@ function withDeadLetters(nodes: readonly GraphNode[], sink: SinkNode | undefined
 
 function check(nodes: readonly GraphNode[], options: PlanOptions): string[] {
   const problems: string[] = [];
+  const atomic = nodes.filter((node) => node.kind === "sink" && node.sink.commits === "atomic");
+  if (options.checkpointing === true && atomic.length > 1) {
+    const names = atomic.map(({ id }) => `"${id}"`).join(" and ");
+    problems.push(
+      `${names} each commit in a transaction of their own: a crash between the two would leave one without the other. ` +
+        "One of them to a pipeline; files may stand beside it",
+    );
+  }
   const ids = new Set<string>();
   const keyed = new Map<GraphNode, boolean>();
   const sources = nodes.filter((node) => node.kind === "source");

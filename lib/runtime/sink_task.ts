@@ -10,7 +10,7 @@
  * @module
  */
 import { type Clock, delay } from "../clock.ts";
-import type { Committable, RunOutcome, Sink, SinkWriter } from "../connector.ts";
+import type { Committable, RunOutcome, Sink, SinkCommits, SinkWriter } from "../connector.ts";
 import { asError, codeOf, MailerError, RecordError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { Batch } from "../record.ts";
@@ -67,6 +67,11 @@ export class SinkTask implements Task {
     this.#options = options;
   }
 
+  /** How it commits, if it does. */
+  get commits(): SinkCommits | undefined {
+    return this.#options.sink.commits;
+  }
+
   get isWaiting(): boolean {
     return this.#options.edge.isAwaited;
   }
@@ -115,6 +120,7 @@ export class SinkTask implements Task {
         }
         counters.recordsOut += item.length - this.#rejected.size;
         this.#rejected.clear();
+        this.#writing = undefined; // what a later call rejects is not told apart by its place in this batch
         times.busy += clock.monotonic() - started;
         await outputs.write();
       } else if (item.kind === "barrier" || item.kind === "end") {

@@ -328,7 +328,11 @@ export class Env {
   }
 
   #plan(): Plan {
-    return plan(this.#graph.nodes, { deadLetters: this.#deadLetters, maxKeyGroups: MAX_KEY_GROUPS });
+    return plan(this.#graph.nodes, {
+      deadLetters: this.#deadLetters,
+      maxKeyGroups: MAX_KEY_GROUPS,
+      checkpointing: this.#checkpoints !== undefined,
+    });
   }
 
   readonly #scope: StreamScope = {

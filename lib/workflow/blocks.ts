@@ -49,6 +49,17 @@ export interface RetryBlock {
 /** What a source's bytes are. */
 export type Encoding = "json" | "string" | "bytes";
 
+/** What values in Kafka are. */
+export type KafkaEncoding = Encoding | "avro";
+
+/** Where the schemas of `avro` are. */
+export interface SchemaRegistryBlock {
+  readonly url: string;
+  readonly username?: string;
+  readonly password?: string;
+  readonly token?: string;
+}
+
 /** `source.kafka`. `topics` also holds a single `topic`; the block's `watermark` is found on the source. */
 export interface KafkaSourceBlock {
   readonly brokers: readonly string[];
@@ -58,7 +69,10 @@ export interface KafkaSourceBlock {
   readonly onOffsetLost: "fail" | "earliest" | "latest";
   readonly exactlyOnce: boolean;
   readonly parallel: boolean;
-  readonly deserialize: Encoding;
+  readonly deserialize: KafkaEncoding;
+  readonly schemaRegistry?: SchemaRegistryBlock;
+  /** An Avro schema to read as, or the path of a file with one. */
+  readonly readerSchema?: unknown;
   readonly commitBatch: number;
   readonly commitMaxRetries: number;
   readonly commitPolicy: "skip" | "fail";
@@ -350,15 +364,26 @@ export interface FlowBlock {
   readonly input?: string;
 }
 
+/** What `serialize: avro` needs. */
+export interface AvroSinkBlock {
+  readonly schemaRegistry?: SchemaRegistryBlock;
+  /** The schema, or the path of a file with one; the newest of the subject unless given. */
+  readonly schema?: unknown;
+  /** `<topic>-value` unless given. */
+  readonly subject?: string;
+  /** `true` unless given. */
+  readonly autoRegister?: boolean;
+}
+
 /** `sink.kafka`. */
-export interface KafkaSinkBlock {
+export interface KafkaSinkBlock extends AvroSinkBlock {
   readonly brokers: readonly string[];
   readonly topic: string;
   readonly batchSize: number;
   readonly batchTimeout: number;
   readonly acks: "leader" | "none" | "all";
   readonly async: boolean;
-  readonly serialize: Encoding;
+  readonly serialize: KafkaEncoding;
   readonly maxRetries: number;
   readonly onError?: "drop" | "fail";
   readonly sasl?: SaslBlock;
@@ -366,12 +391,12 @@ export interface KafkaSinkBlock {
 }
 
 /** `sink.txnKafka`; `markerTopic` is `<topic>.checkpoints` unless given. */
-export interface TxnKafkaBlock {
+export interface TxnKafkaBlock extends AvroSinkBlock {
   readonly brokers: readonly string[];
   readonly topic: string;
   readonly transactionalID: string;
   readonly markerTopic: string;
-  readonly serialize: Encoding;
+  readonly serialize: KafkaEncoding;
   readonly sasl?: SaslBlock;
   readonly tls?: TlsBlock;
 }

@@ -127,8 +127,8 @@ export type TypeNode =
   | { readonly kind: "windowLength" }
   /** One node or several: `a`, `a.late`, `[a, b]`. */
   | { readonly kind: "from" }
-  /** A JSON Schema, or the path of a file with one. */
-  | { readonly kind: "schema" };
+  /** A JSON Schema, or another that is an object of JSON, or the path of a file with one. `what` is "a JSON Schema" unless given. */
+  | { readonly kind: "schema"; readonly what?: string };
 
 /** A type whose values are `T`s. */
 export type FieldType<T = unknown> = TypeNode & { readonly "~value"?: T };
@@ -199,5 +199,8 @@ export const types = {
   timeFormat: (): FieldType<string> => ({ kind: "timeFormat" }),
   windowLength: (): FieldType<blocks.WindowLength> => ({ kind: "windowLength" }),
   from: (): FieldType<readonly string[]> => ({ kind: "from" }),
-  schema: (): FieldType<unknown> => ({ kind: "schema" }),
+  schema: (what?: string): FieldType<unknown> => ({
+    kind: "schema",
+    ...(what === undefined ? {} : { what }),
+  }),
 } as const;

@@ -13,7 +13,7 @@ export type ReadFile = (path: string) => string;
 
 /** Reports files that are not there, and schemas that are none. */
 export function checkFiles(sites: readonly FileSite[], readFile: ReadFile, problems: Problems): void {
-  for (const { place, path, file, use } of sites) {
+  for (const { place, path, file, use, what = "a JSON Schema" } of sites) {
     if (use === "ref" && !/^(\.{0,2}\/|[A-Za-z]:[\\/])/.test(file)) continue; // npm:, jsr:, https:
     let text: string;
     try {
@@ -32,7 +32,7 @@ export function checkFiles(sites: readonly FileSite[], readFile: ReadFile, probl
         place,
         path,
         "bad_schema",
-        `the file ${JSON.stringify(file)} is no JSON Schema`,
+        `the file ${JSON.stringify(file)} is not ${what}`,
         "a JSON object",
       );
     }

@@ -2,6 +2,7 @@
  * What a workflow promises, and what an exactly-once workflow has to have.
  *
  * G1 Exactly once is asked for by a Kafka source with `exactlyOnce` or by a `txnKafka` sink, and by nothing else.
+ * G3 With checkpointing one sink at most commits in a transaction of its own.
  * G2 Every part that lacks is a problem of its own, at the key of the block that lacks it.
  *
  * @module
@@ -15,6 +16,7 @@ import type { Guarantee } from "./spec.ts";
 
 /** Checks that an exactly-once workflow is whole. */
 export function checkExactlyOnce(draft: Draft, problems: Problems): void {
+  checkAtomic(draft, problems);
   if (!asksExactlyOnce(draft)) return;
   for (const source of draft.sources) checkSource(source, problems);
   for (const sink of draft.sinks) checkSink(sink, problems);
@@ -29,6 +31,21 @@ export function checkExactlyOnce(draft: Draft, problems: Problems): void {
     "exactly once needs checkpointing with an interval",
     hint,
   );
+}
+
+/** Two sinks that each commit in a transaction of their own cannot commit one checkpoint together. */
+function checkAtomic({ root, sinks }: Draft, problems: Problems): void {
+  if (nodeAt(root, ["env", "checkpointing"]) === undefined) return;
+  const [first, ...others] = sinks.filter(({ component }) =>
+    component?.kind === "sink" && component.commits === "atomic"
+  );
+  for (const { component, typePlace, path } of others) {
+    const message =
+      `${component!.type} commits in a transaction of its own, and so does ${first!.component!.type}: ` +
+      "a crash between the two would leave one without the other";
+    const hint = "one of them to a workflow; file sinks may stand beside it";
+    problems.add(typePlace, [...path, "type"], "two_atomic_sinks", message, hint);
+  }
 }
 
 function asksExactlyOnce({ sources, sinks }: Draft): boolean {

@@ -44,7 +44,7 @@ export function readField(type: FieldType, site: Site, context: ReadContext): un
     case "from":
       return readFrom(site, context);
     case "schema":
-      return readSchema(site, context);
+      return readSchema(type, site, context);
     default:
       return readScalar(type, site, context);
   }
@@ -122,14 +122,18 @@ function readFrom(site: Site, context: ReadContext): readonly string[] | undefin
   return names.length === items.length ? names : undefined;
 }
 
-function readSchema(site: Site, context: ReadContext): unknown {
+function readSchema(
+  type: Extract<FieldType, { kind: "schema" }>,
+  site: Site,
+  context: ReadContext,
+): unknown {
   const { node, path } = site;
   if (node.kind === "map") return valueOf(node);
   if (node.kind === "list" || typeof node.value !== "string" || node.value === "") {
-    return mismatch(site, context, wordsOf({ kind: "schema" }));
+    return mismatch(site, context, wordsOf(type));
   }
   if (node.reference?.unset !== true) {
-    context.files.push({ place: node.place, path, file: node.value, use: "schema" });
+    context.files.push({ place: node.place, path, file: node.value, use: "schema", what: type.what });
   }
   return node.value;
 }

@@ -24,6 +24,8 @@ export interface FileSite {
   /** As written, relative to the document. */
   readonly file: string;
   readonly use: "schema" | "ref";
+  /** Which kind of schema, where it is no JSON Schema. */
+  readonly what?: string | undefined;
 }
 
 /** Where reading puts what it finds. */

@@ -13,6 +13,8 @@ import type { DlqSpec, SinkSpec, SourceSpec, WorkflowSpec } from "./spec.ts";
 export interface ConnectorContext {
   /** Folder that relative paths of the document are relative to. */
   readonly folder: string;
+  /** Name of the workflow. */
+  readonly workflow: string;
 }
 
 /** Makes sources and sinks out of their blocks. Nothing is opened. */
@@ -65,4 +67,4 @@ export function connectorTypes(specs: readonly WorkflowSpec[]): ReadonlySet<stri
 }
 
 /** Finds the code a `ref` names. */
-export type LoadCode = (ref: CodeRef, context: ConnectorContext) => Promise<unknown>;
+export type LoadCode = (ref: CodeRef, context: Pick<ConnectorContext, "folder">) => Promise<unknown>;

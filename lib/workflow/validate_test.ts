@@ -296,6 +296,21 @@ Deno.test("a half exactly-once workflow lacks each of its parts where it belongs
   );
 });
 
+Deno.test("two sinks that commit in transactions of their own are a problem, where checkpoints are taken", () => {
+  const rows = "type: postgres, postgres: { dsn: 'postgres://h/d', table: t, mapping: { a: a } }";
+  const of = (env: string, second: string) =>
+    problemsOf(`name: t
+source: { type: file, file: { path: x } }
+sinks:
+  - { id: one, ${rows} }
+  - { id: two, ${second} }
+${env}`);
+  const checkpointing = "env: { checkpointing: { interval: 10s } }\n";
+  assert.deepEqual(of(checkpointing, rows), ["5 sinks[1].type two_atomic_sinks"]);
+  assert.deepEqual(of("", rows), []);
+  assert.deepEqual(of(checkpointing, "type: file, file: { path: y }"), []);
+});
+
 Deno.test("what a workflow promises follows from its parts", () => {
   const of = (source: string, sink: string, env: string) =>
     specOf(`name: t\n${env}source: ${source}\nsink: ${sink}\n`).guarantee;

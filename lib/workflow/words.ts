@@ -37,7 +37,7 @@ export function wordsOf(type: FieldType): string {
     case "from":
       return "the id of a node, or a list of ids";
     case "schema":
-      return "a JSON Schema or the path of a file with one";
+      return `${type.what ?? "a JSON Schema"} or the path of a file with one`;
     case "list":
       return "a list";
     case "map":

@@ -98,11 +98,13 @@ function sourceFor(
   end: InputEnd,
   { connectors, workflow, folder }: CaseSetting,
 ): TestSource {
-  if (test.input.length === 0) return ownSource(connectors.source(spec, { folder: workflow.folder }), end);
+  if (test.input.length === 0) {
+    return ownSource(connectors.source(spec, { folder: workflow.folder, workflow: workflow.spec.name }), end);
+  }
   const input = test.input.find(({ source }) => source === undefined || source === spec.id);
   const content: TestInput["content"] = input?.content ?? { entries: [] };
   if ("entries" in content) return scriptSource(content.entries, spec, end);
-  return ownSource(connectors.source(fileSpec(spec, content.file), { folder }), end);
+  return ownSource(connectors.source(fileSpec(spec, content.file), { folder, workflow: workflow.spec.name }), end);
 }
 
 /** A file in place of a source: read as the source's own files are, or else by what its name says. */
@@ -128,7 +130,9 @@ function fileSpec(spec: SourceSpec, path: string): SourceSpec {
       follow: false,
       csv: spec.type === "stdin" ? spec.stdin.csv : { types: {}, delimiter: ",", nulls: [] },
       maxLineBytes: spec.type === "stdin" ? spec.stdin.maxLineBytes : 1 << 24,
-      deserialize: spec.type === "kafka" ? spec.kafka.deserialize : "json",
+      deserialize: spec.type === "kafka" && spec.kafka.deserialize !== "avro"
+        ? spec.kafka.deserialize
+        : "json",
     },
   };
 }

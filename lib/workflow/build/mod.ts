@@ -146,7 +146,10 @@ class Builder {
     if (logger !== undefined) env.withLogger(logger);
     this.#durability(env);
     if (dlq !== undefined) {
-      env.withDeadLetters(replace?.sink?.("dlq") ?? connectors.sink(dlq, { folder }), { id: dlq.id });
+      env.withDeadLetters(
+        replace?.sink?.("dlq") ?? connectors.sink(dlq, { folder, workflow: this.#spec.name }),
+        { id: dlq.id },
+      );
     }
     for (const source of sources) this.#built.set(source.id, this.#source(source));
     for (const operator of operators) if (operator.type !== "window") this.#node(operator.id);
@@ -175,25 +178,31 @@ class Builder {
       maxOutOfOrderness,
       idleTimeout === undefined ? {} : { idleTimeout },
     );
-    return this.#env.fromSource<unknown>(replaced?.source ?? connectors.source(spec, { folder }), {
-      id: spec.id,
-      onError: spec.onError,
-      watermarks: watermarks as WatermarkStrategy<unknown>,
-      ...(spec.timestamp === undefined
-        ? {}
-        : { timestamp: timestampOf(spec.timestamp) as TimestampOf<unknown> }),
-      ...(spec.type === "file" && spec.file.source !== undefined ? { sourceName: spec.file.source } : {}),
-      ...replaced?.options,
-    });
+    return this.#env.fromSource<unknown>(
+      replaced?.source ?? connectors.source(spec, { folder, workflow: this.#spec.name }),
+      {
+        id: spec.id,
+        onError: spec.onError,
+        watermarks: watermarks as WatermarkStrategy<unknown>,
+        ...(spec.timestamp === undefined
+          ? {}
+          : { timestamp: timestampOf(spec.timestamp) as TimestampOf<unknown> }),
+        ...(spec.type === "file" && spec.file.source !== undefined ? { sourceName: spec.file.source } : {}),
+        ...replaced?.options,
+      },
+    );
   }
 
   #sink(spec: SinkSpec): void {
     const { connectors, folder, replace } = this.#options;
-    this.#input(spec.from).toSink(replace?.sink?.(spec.id) ?? connectors.sink(spec, { folder }), {
-      id: spec.id,
-      onError: spec.onError,
-      ...(spec.retry === undefined ? {} : { retry: spec.retry }),
-    });
+    this.#input(spec.from).toSink(
+      replace?.sink?.(spec.id) ?? connectors.sink(spec, { folder, workflow: this.#spec.name }),
+      {
+        id: spec.id,
+        onError: spec.onError,
+        ...(spec.retry === undefined ? {} : { retry: spec.retry }),
+      },
+    );
   }
 
   /** One input, or several through a union. */

@@ -12,6 +12,47 @@ export const NAME = types.matching(/^[A-Za-z0-9_-]+$/, "letters, digits, _ and -
 /** How bytes and values become each other. */
 export const ENCODING = types.oneOfWith(["json", "string", "bytes"], { same: { "": "json" } });
 
+/** The same of records of Kafka. */
+export const KAFKA_ENCODING = types.oneOfWith(["json", "string", "bytes", "avro"], { same: { "": "json" } });
+
+/** Where the schemas of Avro are. */
+export const SCHEMA_REGISTRY: Field<blocks.SchemaRegistryBlock> = {
+  type: types.block<blocks.SchemaRegistryBlock>({
+    url: {
+      type: types.matching(/^https?:\/\/[^@]+$/, "an http or https URL without a login"),
+      summary: "Base of a registry that speaks Confluent's API",
+      required: true,
+      example: "http://localhost:8081",
+    },
+    username: { type: types.text(), summary: "User name", example: "${REGISTRY_USER}" },
+    password: {
+      type: types.text(),
+      summary: "Password; take it from the environment",
+      secret: true,
+      example: "${REGISTRY_PASSWORD}",
+    },
+    token: {
+      type: types.text(),
+      summary: "Token in place of username and password; take it from the environment",
+      secret: true,
+      example: "${REGISTRY_TOKEN}",
+    },
+  }, {
+    check({ username, password, token }, report) {
+      if ((username === undefined) !== (password === undefined)) {
+        const [there, absent] = username === undefined ? ["password", "username"] : ["username", "password"];
+        report([absent!], "missing", `${there} needs ${absent} beside it`);
+      } else if (username !== undefined && token !== undefined) {
+        report(["token"], "excluded", '"token" cannot stand beside "username"');
+      }
+    },
+  }),
+  summary: "Where the schemas of avro are",
+};
+
+/** A schema of Avro. */
+export const AVRO_SCHEMA = types.schema("an Avro schema");
+
 /** `brokers`, wherever Kafka is spoken. */
 export const BROKERS: Field<readonly string[]> = {
   type: types.list(types.matching(/^[^\s,]+$/, "host:port"), 1),

@@ -5,8 +5,8 @@
  */
 import type * as blocks from "../blocks.ts";
 import type { SinkComponent } from "../component.ts";
-import { type Field, type Report, types } from "../field_type.ts";
-import { BROKERS, ENCODING, SASL, TLS } from "./common.ts";
+import { type Field, type Fields, type Report, type Rule, types } from "../field_type.ts";
+import { AVRO_SCHEMA, BROKERS, ENCODING, KAFKA_ENCODING, SASL, SCHEMA_REGISTRY, TLS } from "./common.ts";
 
 const TOPIC: Field<string> = {
   type: types.matching(/^[A-Za-z0-9._-]{1,249}$/, "letters, digits, . _ and -"),
@@ -19,6 +19,39 @@ const SERIALIZE: Field<blocks.Encoding> = {
   summary: "How values are written",
   default: "json",
 };
+const KAFKA_SERIALIZE: Field<blocks.KafkaEncoding> = { ...SERIALIZE, type: KAFKA_ENCODING };
+const AVRO_FIELDS: Fields<blocks.AvroSinkBlock> = {
+  schemaRegistry: { ...SCHEMA_REGISTRY, summary: "Where the schemas are, with serialize: avro" },
+  schema: {
+    type: AVRO_SCHEMA,
+    summary: "Schema to write with, with serialize: avro; the newest of the subject unless given",
+    example: "schemas/total.avsc",
+  },
+  subject: {
+    type: types.matching(/./, "a text"),
+    summary: "Subject of the schema, with serialize: avro; <topic>-value unless given",
+    example: "order-totals-value",
+  },
+  autoRegister: {
+    type: types.boolean(),
+    summary: "Register the schema where it is not there yet, with serialize: avro; true unless given",
+    example: false,
+  },
+};
+const AVRO_RULES: readonly Rule[] = [
+  {
+    kind: "requires",
+    when: { field: "serialize", in: ["avro"] },
+    fields: ["schemaRegistry"],
+    because: "avro needs the registry that its schemas are in",
+  },
+  {
+    kind: "forbids",
+    when: { field: "serialize", notIn: ["avro"] },
+    fields: ["schemaRegistry", "schema", "subject", "autoRegister"],
+    because: "only serialize: avro asks for schemas",
+  },
+];
 const MAX_RETRIES: Field<number> = {
   type: types.int({ min: 0 }),
   summary: "Further attempts of a write",
@@ -50,12 +83,13 @@ kafka: { brokers: [localhost:9092], topic: order-totals, acks: all }
       summary: "Without effect: batches go on before the last is confirmed, and a checkpoint waits for all",
       default: false,
     },
-    serialize: SERIALIZE,
+    serialize: KAFKA_SERIALIZE,
+    ...AVRO_FIELDS,
     maxRetries: MAX_RETRIES,
     onError: BLOCK_ON_ERROR,
     sasl: SASL,
     tls: TLS,
-  }),
+  }, { rules: AVRO_RULES }),
 };
 
 /** Kafka, exactly once. */
@@ -64,7 +98,7 @@ export const txnKafkaSink: SinkComponent = {
   type: "txnKafka",
   summary: "Writes to a topic of Kafka in transactions that are committed with checkpoints: exactly once.",
   carried: true,
-  commits: "two-phase",
+  commits: "atomic",
   example: `type: txnKafka
 txnKafka: { brokers: [localhost:9092], topic: order-totals, transactionalID: order-totals-v1 }
 `,
@@ -81,10 +115,14 @@ txnKafka: { brokers: [localhost:9092], topic: order-totals, transactionalID: ord
       type: TOPIC.type,
       summary: "Topic that says which checkpoints are committed; <topic>.checkpoints unless given",
     },
-    serialize: SERIALIZE,
+    serialize: KAFKA_SERIALIZE,
+    ...AVRO_FIELDS,
     sasl: SASL,
     tls: TLS,
-  }, { finish: (block) => ({ ...block, markerTopic: block.markerTopic ?? `${block.topic}.checkpoints` }) }),
+  }, {
+    rules: AVRO_RULES,
+    finish: (block) => ({ ...block, markerTopic: block.markerTopic ?? `${block.topic}.checkpoints` }),
+  }),
 };
 
 const COLUMNS = types.list(types.matching(/./, "a column"), 1);

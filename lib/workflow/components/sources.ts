@@ -6,7 +6,19 @@
 import type * as blocks from "../blocks.ts";
 import type { SourceComponent } from "../component.ts";
 import { type AnyFields, type Fields, types } from "../field_type.ts";
-import { BROKERS, CSV, ENCODING, LINE_FORMAT, MAX_LINE_BYTES, SASL, TLS, WATERMARK } from "./common.ts";
+import {
+  AVRO_SCHEMA,
+  BROKERS,
+  CSV,
+  ENCODING,
+  KAFKA_ENCODING,
+  LINE_FORMAT,
+  MAX_LINE_BYTES,
+  SASL,
+  SCHEMA_REGISTRY,
+  TLS,
+  WATERMARK,
+} from "./common.ts";
 
 type KafkaAsWritten =
   & Omit<blocks.KafkaSourceBlock, "topics">
@@ -41,7 +53,13 @@ const KAFKA_FIELDS: Fields<KafkaAsWritten> = {
     summary: "One reader a partition, without a consumer group",
     default: false,
   },
-  deserialize: { type: ENCODING, summary: "What record values are", default: "json" },
+  deserialize: { type: KAFKA_ENCODING, summary: "What record values are", default: "json" },
+  schemaRegistry: { ...SCHEMA_REGISTRY, summary: "Where the schemas are, with deserialize: avro" },
+  readerSchema: {
+    type: AVRO_SCHEMA,
+    summary: "Schema to read as, with deserialize: avro; else records are what they were written as",
+    example: "schemas/order.avsc",
+  },
   commitBatch: {
     type: types.int({ min: 0 }),
     summary: "Without effect: positions are committed with checkpoints, or every few seconds without them",
@@ -103,6 +121,18 @@ watermark: { maxOutOfOrderness: 5s, idleTimeout: 30s }
         when: { field: "parallel", in: [true] },
         fields: ["groupID"],
         because: "parallel reads without a consumer group",
+      },
+      {
+        kind: "requires",
+        when: { field: "deserialize", in: ["avro"] },
+        fields: ["schemaRegistry"],
+        because: "avro needs the registry that its schemas are in",
+      },
+      {
+        kind: "forbids",
+        when: { field: "deserialize", notIn: ["avro"] },
+        fields: ["schemaRegistry", "readerSchema"],
+        because: "only deserialize: avro asks for schemas",
       },
     ],
     finish({ topic, ...rest }) {
