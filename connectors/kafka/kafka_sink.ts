@@ -5,6 +5,7 @@
  * @module
  */
 import type { Sink, SinkContext, SinkWriter } from "../../lib/connector.ts";
+import { preparedFormat } from "../../lib/format/mod.ts";
 import { checkPlain } from "./sink/check.ts";
 import { openPlainWriter, type PlainSettings } from "./sink/plain_writer.ts";
 import { describeSettings, invalid, type KafkaRecordOptions, recordSettings } from "./sink/settings.ts";
@@ -20,6 +21,8 @@ export interface KafkaSinkOptions<T = unknown> extends KafkaRecordOptions<T> {
 
 /**
  * Writes records to Kafka, those of a key in their order. A flush, so every checkpoint, waits until all are acknowledged.
+ *
+ * The time of a record is its event time, but never later than now. Brokers go by it when they delete what is old (`retention.ms`).
  *
  * A record that cannot be encoded, is too large, or is refused by the broker for what is in it (its time, say) goes to the failure
  * policy of the sink. Other errors have the codes of the Kafka client: `kafka_unknown_topic`, `kafka_unreachable` …; they show at the
@@ -37,6 +40,9 @@ export function kafkaSink<T = unknown>(options: KafkaSinkOptions<T>): Sink<T> {
     type: "kafka",
     describe: () => ({ ...describeSettings(settings), acks }),
     check: (context) => checkPlain(settings, context),
-    open: (context: SinkContext): Promise<SinkWriter<T>> => openPlainWriter(settings, context),
+    async open(context: SinkContext): Promise<SinkWriter<T>> {
+      const format = await preparedFormat(settings.format, context);
+      return await openPlainWriter({ ...settings, format }, context);
+    },
   };
 }

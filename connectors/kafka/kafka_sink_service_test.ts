@@ -14,6 +14,8 @@ import { kafkaService, type ReadRecord, serviceTest, toxiproxy } from "../../tes
 import { kafkaSink, type KafkaSinkOptions } from "./kafka_sink.ts";
 
 const text = new TextDecoder(), bytes = new TextEncoder();
+/** Records of the tests have times long past: a broker would soon delete them for that. */
+const FOR_EVER = { "retention.ms": "-1" };
 const valueOf = ({ value }: ReadRecord): unknown => value === null ? null : JSON.parse(text.decode(value));
 
 /** The contract suite hands out a clock that stands still; a broker goes by its own. */
@@ -25,7 +27,7 @@ sinkContract({
   name: "kafka sink on a broker",
   async setUp() {
     const kafka = await kafkaService();
-    const topic = await kafka.java.createTopic("sink-contract");
+    const topic = await kafka.java.createTopic("sink-contract", { configs: FOR_EVER });
     return {
       sink: inRealTime(kafkaSink({ brokers: kafka.brokers, topic })),
       written: async () => (await kafka.java.records(topic)).map(valueOf),
@@ -71,7 +73,7 @@ async function writing(
 
 serviceTest("records come out as they went in: keys, null and empty, headers, times", ["kafka"], async () => {
   await using kafka = await kafkaService();
-  const topic = await kafka.java.createTopic("sink-records");
+  const topic = await kafka.java.createTopic("sink-records", { configs: FOR_EVER });
   const headers: Headers = [["b", bytes.encode("1")], ["a", bytes.encode("ü")], ["b", new Uint8Array()]];
   const before = systemClock.now();
   await writing(kafka, { topic }, async (writer) => {
@@ -107,8 +109,8 @@ serviceTest("records come out as they went in: keys, null and empty, headers, ti
 
 serviceTest("keys go where Kafka's own producer sends them", ["kafka"], async () => {
   await using kafka = await kafkaService();
-  const ours = await kafka.java.createTopic("sink-keys", { partitions: 7 });
-  const theirs = await kafka.java.createTopic("sink-keys", { partitions: 7 });
+  const ours = await kafka.java.createTopic("sink-keys", { partitions: 7, configs: FOR_EVER });
+  const theirs = await kafka.java.createTopic("sink-keys", { partitions: 7, configs: FOR_EVER });
   const keys = Array.from({ length: 100 }, (_, i) => `key ${"é".repeat(i % 5)}${i}`);
   await writing(kafka, { topic: ours }, async (writer) => {
     await writer.write(batchWith(keys.map((key) => ({ key, value: key }))));
@@ -124,7 +126,7 @@ serviceTest("all codecs, all acks; order by key", ["kafka"], async () => {
   await using kafka = await kafkaService();
   for (const codec of ["none", "gzip", "snappy", "lz4", "zstd"] as const) {
     for (const acks of codec === "none" ? ["all", "leader", "none"] as const : ["all"] as const) {
-      const topic = await kafka.java.createTopic("sink-codec", { partitions: 3 });
+      const topic = await kafka.java.createTopic("sink-codec", { partitions: 3, configs: FOR_EVER });
       const rows = Array.from(
         { length: 3000 },
         (_, i) => ({ key: `k${i % 10}`, value: { i, pad: "x".repeat(50) } }),
@@ -148,7 +150,7 @@ serviceTest("all codecs, all acks; order by key", ["kafka"], async () => {
 serviceTest("records the broker refuses go to the policy, alone", ["kafka"], async () => {
   await using kafka = await kafkaService();
   // Refused for their time: those that are too old for this topic.
-  const configs = { "message.timestamp.before.max.ms": "3600000" };
+  const configs = { ...FOR_EVER, "message.timestamp.before.max.ms": "3600000" };
   const topic = await kafka.java.createTopic("sink-refused", { configs });
   const rejected: [number, string][] = [], now = systemClock.now();
   const reject = (_: Batch, index: number, error: Error) => void rejected.push([index, codeOf(error)]);
@@ -186,7 +188,9 @@ serviceTest(
 serviceTest("what is too large for the topic goes to the policy, compressed or not", ["kafka"], async () => {
   await using kafka = await kafkaService();
   for (const codec of ["none", "gzip"] as const) {
-    const topic = await kafka.java.createTopic("sink-large", { configs: { "max.message.bytes": "5000" } });
+    const topic = await kafka.java.createTopic("sink-large", {
+      configs: { ...FOR_EVER, "max.message.bytes": "5000" },
+    });
     const rejected: [number, string][] = [];
     const reject = (_: Batch, index: number, error: Error) => void rejected.push([index, codeOf(error)]);
     // Text that does not compress to less than 5000 bytes.
@@ -206,7 +210,7 @@ serviceTest("what is too large for the topic goes to the policy, compressed or n
 serviceTest("answers that are lost make no second copy", ["own kafka", "toxiproxy"], async () => {
   await using proxies = await toxiproxy();
   await using kafka = await kafkaService({ through: proxies });
-  const topic = await kafka.java.createTopic("sink-lost", { partitions: 3 });
+  const topic = await kafka.java.createTopic("sink-lost", { partitions: 3, configs: FOR_EVER });
   await writing(kafka, { topic, requestTimeoutMs: 1500 }, async (writer) => {
     await writer.write(batchOf(Array.from({ length: 300 }, (_, i) => i)));
     await writer.flush();

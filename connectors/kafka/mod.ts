@@ -12,11 +12,13 @@
  *   .keyBy((order) => order.customer)
  *   .aggregate({ total: sum("amount") })
  *   .toSink(transactionalKafkaSink({ brokers, topic: "order-totals", transactionalId: "order-totals-v1" }));
- * await env.execute();
+ * console.log(env.explain()); // await env.execute() runs it
  * ```
  *
  * @module
  */
+export { avroFormat, type AvroFormatOptions } from "./avro/format.ts";
+export { SchemaRegistryError, type SchemaRegistryOptions } from "./avro/registry.ts";
 export type * from "./client.ts";
 export * from "./errors.ts";
 export { kafkaClient } from "./kafkajs/mod.ts";

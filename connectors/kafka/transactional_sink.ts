@@ -18,6 +18,7 @@ import type {
   SinkWriter,
 } from "../../lib/connector.ts";
 import { MailerError } from "../../lib/errors.ts";
+import { preparedFormat } from "../../lib/format/mod.ts";
 import { checkTransactional } from "./sink/check.ts";
 import { kafkaCommittable } from "./sink/committable.ts";
 import { countCommitted } from "./sink/markers.ts";
@@ -34,6 +35,8 @@ export type { TransactionalKafkaSinkOptions } from "./sink/transactional_setting
 
 /**
  * Writes records to Kafka exactly once, for readers with `read_committed`. They see them with the next checkpoint.
+ *
+ * The time of a record is its event time, but never later than now. Brokers go by it when they delete what is old (`retention.ms`).
  *
  * The pipeline has to take checkpoints (`no_checkpointing`). A record that cannot be encoded, or is larger than the topic takes, goes
  * to the failure policy; any other failure ends the run, which goes on from its last checkpoint. `FencedError` (`kafka_fenced`): another
@@ -62,7 +65,8 @@ export function transactionalKafkaSink<T = unknown>(options: TransactionalKafkaS
       checkCheckpoints(context);
       checkPartly(settings, partly, context.checkpoints!.restored);
       partly = undefined;
-      return await openTransactionalWriter(settings, context);
+      const format = await preparedFormat(settings.format, context);
+      return await openTransactionalWriter({ ...settings, format }, context);
     },
   };
 }

@@ -601,6 +601,62 @@ Deno.test("a checkpoint of another id, or of another sink, is not taken for one'
   }
 });
 
+const warned = (log: readonly string[]) => log.filter((line) => line.includes("it will be there twice"));
+
+Deno.test("who goes back behind what readers see is told so; who goes on is not", async () => {
+  const kafka = newKafka();
+  const first = new Runs(kafka), committables: Committable[] = [];
+  await running(async (runs) => {
+    await runs.open();
+    for (let i = 1; i <= 3; i++) {
+      await runs.write(i);
+      committables.push(await runs.checkpoint(i));
+    }
+    committables.push(await runs.checkpoint(4)); // without records
+    await runs.write(5);
+    await runs.prepare(5); // and lost
+  }, first);
+  assert.deepEqual(warned(first.log), []);
+  for (
+    const [restored, through] of [[undefined, 3], [committables[0], 3], [committables[2], undefined], [
+      committables[3],
+      undefined,
+    ]]
+  ) {
+    const again = new Runs(kafka);
+    await running(async (runs) => void await runs.open(restored), again);
+    const lines = warned(again.log);
+    assert.equal(lines.length, through === undefined ? 0 : 1, again.log.join("\n"));
+    if (through !== undefined) assert.match(lines[0]!, /checkpoint 3/);
+  }
+  const other = new Runs(kafka, { transactionalId: "other" });
+  await running(async (runs) => void await runs.open(), other);
+  assert.deepEqual(warned(other.log), [], "what others have committed is no matter");
+});
+
+Deno.test("where that cannot be looked for, the run starts all the same", async () => {
+  const runs = new Runs(), committable = await prepared(runs, "commit");
+  runs.kafka.fail("poll", new KafkaError("kafka_corrupt", "a checksum"));
+  await running(async () => void await runs.open(committable), runs);
+  await running(async () => void await runs.open(), runs);
+  assert.ok(runs.log.some((line) => line.includes("not looked for")));
+});
+
+Deno.test("records go to several topics in one transaction", async () => {
+  const kafka = newKafka();
+  kafka.createTopic("other", 2);
+  assert.throws(() => sinkOn(kafka, { topic: () => "out" }), { code: "invalid_kafka_options" }); // where would markers be?
+  await running(async (runs) => {
+    await runs.open();
+    await runs.write("out", "other", "nowhere");
+    const first = await runs.prepare(1);
+    assert.deepEqual([kafka.texts("out"), kafka.texts("other")], [[], []]);
+    await runs.commit(first);
+    assert.deepEqual([kafka.texts("out"), kafka.texts("other")], [['"out"'], ['"other"']]);
+    assert.deepEqual(runs.rejected, [[2, "kafka_unknown_topic"]]);
+  }, new Runs(kafka, { topic: (value) => value as string, markerTopic: "marks" }));
+});
+
 // Several transactions of one checkpoint.
 
 Deno.test("of a checkpoint that was lost, what an earlier checkpoint had committed is no harm", async () => {
@@ -732,6 +788,9 @@ for (const end of ["commit", "crash"] as const) {
     assert.equal(await runs.recover(committable), end === "commit" ? "committed" : "lost");
     kafka.deleteRecords("out.checkpoints", 0, 3);
     await undecided(runs, committable, /deleted/);
+    kafka.deleteTopic("out.checkpoints");
+    kafka.createTopic("out.checkpoints");
+    await undecided(runs, committable, /made anew/);
   });
 
   Deno.test(`${end}: markers of others, of other runs and other checkpoints are no answer`, async () => {

@@ -6,8 +6,11 @@
 import { asError, MailerError } from "../../lib/errors.ts";
 import type { Sink, Source } from "../../lib/connector.ts";
 import { bytesFormat, type Format, jsonFormat, stringFormat } from "../../lib/format/mod.ts";
+import { stringifyJson } from "../../lib/json.ts";
 import type {
+  AvroSinkBlock,
   Encoding,
+  KafkaEncoding,
   KafkaSinkBlock,
   KafkaSourceBlock,
   SaslBlock,
@@ -16,6 +19,7 @@ import type {
 } from "../../lib/workflow/blocks.ts";
 import type { ListedTransaction, TransactionDesk } from "../../lib/workflow/registry.ts";
 import type { WorkflowSpec } from "../../lib/workflow/spec.ts";
+import { avroFormat } from "./avro/format.ts";
 import type { KafkaClient, KafkaClientContext, KafkaConnection, KafkaTls } from "./client.ts";
 import { kafkaClient } from "./kafkajs/mod.ts";
 import { kafkaSink } from "./kafka_sink.ts";
@@ -31,7 +35,7 @@ export function kafkaSourceOf(block: KafkaSourceBlock, folder: string): Source {
     groupId: groupID,
     start: startFrom,
     onOffsetLost,
-    format: formatOf(block.deserialize),
+    format: sourceFormat(block, folder),
     fetchMinBytes,
     fetchMaxBytes,
     ...(watchPartitions === undefined ? {} : { discovery: watchPartitions }),
@@ -40,26 +44,26 @@ export function kafkaSourceOf(block: KafkaSourceBlock, folder: string): Source {
 
 /** The sink of a document that writes at least once. */
 export function kafkaSinkOf(block: KafkaSinkBlock, folder: string): Sink {
-  const { topic, acks, batchSize, batchTimeout, serialize } = block;
+  const { topic, acks, batchSize, batchTimeout } = block;
   return kafkaSink({
     ...connectionOf(block, folder),
     topic,
     acks,
     batchSize,
     batchTimeout,
-    format: formatOf(serialize),
+    format: sinkFormat(block, folder),
   });
 }
 
 /** The sink of a document that writes exactly once. */
 export function transactionalKafkaSinkOf(block: TxnKafkaBlock, folder: string): Sink {
-  const { topic, transactionalID, markerTopic, serialize } = block;
+  const { topic, transactionalID, markerTopic } = block;
   return transactionalKafkaSink({
     ...connectionOf(block, folder),
     topic,
     transactionalId: transactionalID,
     markerTopic,
-    format: formatOf(serialize),
+    format: sinkFormat(block, folder),
   });
 }
 
@@ -99,22 +103,70 @@ class FileTls implements KafkaTls {
 
   #read(field: "caFile" | "certFile" | "keyFile"): string | undefined {
     const name = this.#block[field];
-    if (name === undefined) return undefined;
-    const path = name.startsWith("/") ? name : `${this.#folder}/${name}`;
-    try {
-      return Deno.readTextFileSync(path);
-    } catch (cause) {
-      throw new MailerError("kafka_tls", `tls.${field} "${name}" cannot be read: ${asError(cause).message}`, {
-        cause,
-        hint: `looked for ${path}`,
-        lasting: true,
-      });
-    }
+    return name === undefined ? undefined : readFile(name, this.#folder, "kafka_tls", `tls.${field}`);
   }
 }
 
-function formatOf(encoding: Encoding): Format {
+/** Text of a file of a document. @param code Of the error. @param field Which field names it. */
+function readFile(name: string, folder: string, code: string, field: string): string {
+  const path = name.startsWith("/") ? name : `${folder}/${name}`;
+  try {
+    return Deno.readTextFileSync(path);
+  } catch (cause) {
+    throw new MailerError(code, `${field} "${name}" cannot be read: ${asError(cause).message}`, {
+      cause,
+      hint: `looked for ${path}`,
+      lasting: true,
+    });
+  }
+}
+
+function plainFormat(encoding: Encoding): Format {
   return { json: jsonFormat, string: stringFormat, bytes: bytesFormat }[encoding]() as Format;
+}
+
+function sourceFormat(
+  { deserialize, schemaRegistry, readerSchema }: KafkaSourceBlock,
+  folder: string,
+): Format {
+  if (deserialize !== "avro") return plainFormat(deserialize);
+  return lateFormat(() =>
+    avroFormat({
+      registry: schemaRegistry!,
+      ...(readerSchema === undefined ? {} : { readerSchema: schemaOf(readerSchema, folder, "readerSchema") }),
+    })
+  );
+}
+
+function sinkFormat(
+  block: AvroSinkBlock & { readonly topic: string; readonly serialize: KafkaEncoding },
+  folder: string,
+): Format {
+  const { topic, serialize, schemaRegistry, schema, subject = `${topic}-value`, autoRegister } = block;
+  if (serialize !== "avro") return plainFormat(serialize);
+  return lateFormat(() =>
+    avroFormat({
+      registry: schemaRegistry!,
+      subject,
+      ...(schema === undefined ? {} : { schema: schemaOf(schema, folder, "schema") }),
+      ...(autoRegister === undefined ? {} : { autoRegister }),
+    })
+  );
+}
+
+/** A schema as it stands in the document, or in a file. */
+function schemaOf(schema: unknown, folder: string, field: string): string {
+  return typeof schema === "string" ? readFile(schema, folder, "avro_schema", field) : stringifyJson(schema);
+}
+
+/** Avro, made when it is wanted: building a pipeline opens no file. */
+function lateFormat(make: () => Format): Format {
+  let format: Format | undefined;
+  return {
+    name: "avro",
+    decoder: () => (format ??= make()).decoder(),
+    encoder: () => (format ??= make()).encoder(),
+  };
 }
 
 /** Transactions on the clusters that a workflow talks to. */

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { type KafkaCluster, kafkaService, serviceTest } from "../../../tests/services/mod.ts";
 import type { KafkaClient, KafkaClientFactory } from "../client.ts";
-import { batch, pause, text, texts, unique, withClient } from "./kit.ts";
+import { batch, pause, text, texts, timed, unique, withClient } from "./kit.ts";
 
 /** The suite. */
 export function brokersContract(name: string, factory: KafkaClientFactory): void {
@@ -22,6 +22,7 @@ export function brokersContract(name: string, factory: KafkaClientFactory): void
             (client) => run(kafka, client),
           ),
       );
+    await step("a leader without records does not hold the others up", emptyLeaders);
     await step("hazard 1: a leader that dies during sends loses and doubles nothing", dyingLeader);
     await step("hazard 1: nor in a transaction", dyingLeaderInTransaction);
     await step("a coordinator that dies before a commit", dyingCoordinator);
@@ -45,6 +46,28 @@ async function withoutLeader(
     await kafka.start(leader);
     await kafka.java.whole(topic);
   }
+}
+
+async function emptyLeaders(kafka: KafkaCluster, client: KafkaClient): Promise<void> {
+  const topic = await kafka.java.createTopic("empty", { partitions: 3 });
+  assert.equal(new Set((await kafka.java.partitions(topic)).map(({ leader }) => leader)).size, 3);
+  const fetcher = client.fetcher({ isolation: "read_committed", maxWaitMs: 20_000 });
+  for (const partition of [0, 1, 2]) fetcher.assign({ topic, partition }, 0);
+  const producer = client.producer();
+  const found: string[] = [];
+  const took = await timed(async () => {
+    for (let i = 0; i < 10; i++) {
+      await producer.send([batch(topic, 1, [String(i)])]);
+      while (found.length <= i) {
+        for (const { records } of await fetcher.poll()) {
+          for (const run of records) found.push(run.valueText(0)!);
+        }
+      }
+    }
+  });
+  await fetcher.close();
+  assert.deepEqual(found, Array.from({ length: 10 }, (_, i) => String(i)));
+  assert.ok(took < 10_000, `${took} ms`);
 }
 
 const PARTITIONS = [0, 1, 2, 3, 4, 5];

@@ -30,7 +30,10 @@ export function faultsContract(name: string, factory: KafkaClientFactory): void 
     await using proxies = await toxiproxy();
     await using kafka = await kafkaService({
       through: proxies,
-      properties: { "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200 },
+      properties: {
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
+        "connections.max.idle.ms": 2000,
+      },
     });
     const proxy = kafka.proxy(1);
     const step = (
@@ -64,6 +67,7 @@ export function faultsContract(name: string, factory: KafkaClientFactory): void 
     await step("hazard 11b: a commit that was lost, then fenced, is unknown too", lostThenFenced);
     await step("hazard 10: a transaction that took too long is fenced", expired);
     await step("hazard 13: retries in a transaction come to an end, and an abort helps", finiteRetries);
+    await step("a connection that was closed for being idle is opened again", idleConnection);
     await step("a reader goes on where it was when connections break", brokenReader);
     await step("a member that was cut off has lost its partitions, and comes back", cutOffMember);
     await step("a broker that is away is an error in time, and does no harm when it is back", awayBroker);
@@ -196,6 +200,20 @@ async function finiteRetries({ kafka, proxy, client }: Faulty): Promise<void> {
   await producer.commit();
   await client.transactionalProducer(options);
   assert.deepEqual(texts(await kafka.java.records(topic)), ["good"]);
+}
+
+async function idleConnection({ kafka, client }: Faulty): Promise<void> {
+  const topic = await kafka.java.createTopic("idle");
+  const producer = client.producer({ acks: "leader", idempotent: false }); // a retry would show as a second copy
+  const transactional = await client.transactionalProducer({ transactionalId: unique("t"), ...FAST });
+  for (const value of ["1", "2"]) {
+    await producer.send([batch(topic, 0, [value])]);
+    await transactional.sendOffsets("idle", [{ topic, partition: 0, offset: Number(value) }]);
+    await transactional.commit();
+    if (value === "1") await pause(3500);
+  }
+  assert.deepEqual(await client.committedOffsets("idle", [{ topic, partition: 0 }]), [2]);
+  assert.deepEqual(texts(await kafka.java.records(topic)), ["1", "2"]);
 }
 
 async function brokenReader({ kafka, proxy, client }: Faulty): Promise<void> {

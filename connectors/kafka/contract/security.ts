@@ -4,10 +4,11 @@
  * @module
  */
 import assert from "node:assert/strict";
+import { systemClock } from "../../../lib/clock.ts";
 import { kafkaService, type Listener, serviceTest } from "../../../tests/services/mod.ts";
 import type { KafkaClientFactory, KafkaConnection, KafkaSasl } from "../client.ts";
 import { KafkaError, type KafkaErrorCode } from "../errors.ts";
-import { batch, readAll, texts, timed, unique, withClient } from "./kit.ts";
+import { batch, pause, readAll, texts, timed, unique, withClient } from "./kit.ts";
 
 /** A connection that does not work, and what is said of it. */
 interface Wrong {
@@ -28,7 +29,10 @@ const login = (mechanism: KafkaSasl["mechanism"], password = "alice-secret"): Ka
 /** The suite. */
 export function securityContract(name: string, factory: KafkaClientFactory): void {
   serviceTest(`${name}: logins and TLS`, ["own kafka", "certificates"], async (test) => {
-    await using kafka = await kafkaService({ listeners: ["SASL_PLAINTEXT", "SSL", "SASL_SSL", "PLAINTEXT"] });
+    await using kafka = await kafkaService({
+      listeners: ["SASL_PLAINTEXT", "SSL", "SASL_SSL", "PLAINTEXT"],
+      properties: { "connections.max.reauth.ms": 11_000 }, // clients do it 10 s before
+    });
     const { authority: ca, client: { certificate: cert, key }, stranger } = kafka.certificates!;
     const tls = { ca, cert, key };
     const works: readonly [string, Listener, Omit<KafkaConnection, "brokers">][] = [
@@ -57,6 +61,25 @@ export function securityContract(name: string, factory: KafkaClientFactory): voi
           assert.deepEqual(texts(await readAll(client, [{ topic, partition: 0 }])), [what]);
         }));
     }
+    await test.step("a login that runs out is renewed while requests go on", () => {
+      const connection = { brokers: kafka.addresses("SASL_PLAINTEXT"), sasl: login("scram-sha-256") };
+      return withClient(factory, connection, async (client) => {
+        const topic = unique("renewed");
+        await client.admin.createTopics([{ name: topic, partitions: 4 }]);
+        const partitions = [0, 1, 2, 3].map((partition) => ({ topic, partition }));
+        const producer = client.producer();
+        const end = systemClock.monotonic() + 4000;
+        let count = 0;
+        while (systemClock.monotonic() < end) {
+          await Promise.all(
+            partitions.map(({ partition }) => producer.send([batch(topic, partition, [String(count)])])),
+          );
+          count++;
+          await pause(20);
+        }
+        assert.equal((await readAll(client, partitions)).length, 4 * count);
+      });
+    });
     const wrongs: readonly Wrong[] = [
       ...(["plain", "scram-sha-256", "scram-sha-512"] as const).map((mechanism): Wrong => ({
         what: `a wrong password (${mechanism})`,
@@ -157,6 +180,16 @@ export function securityContract(name: string, factory: KafkaClientFactory): voi
           assert.rejects(client.metadata(undefined), {
             code: "kafka_unreachable",
             message: /127\.0\.0\.1:1/,
+          }),
+      );
+      const unknown = { brokers: ["tls-broker.invalid:9092"], requestTimeoutMs: 500, tls };
+      await withClient(
+        factory,
+        unknown,
+        (client) =>
+          assert.rejects(client.metadata(undefined), {
+            code: "kafka_unreachable",
+            message: /tls-broker\.invalid/,
           }),
       );
       for (const brokers of [[], ["kafka"], ["kafka:99999"], ["kafka:9092/x"], ["http://kafka:9092"]]) {

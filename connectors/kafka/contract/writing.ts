@@ -146,7 +146,7 @@ export function writingContract(name: string, factory: KafkaClientFactory): void
         await client.admin.createTopics([{
           name: topic,
           partitions: 2,
-          config: { "max.message.bytes": "2000" },
+          config: { "max.message.bytes": "2000", "message.timestamp.after.max.ms": "3600000" },
         }]);
         const producer = client.producer();
         await producer.send([batch(topic, 0, ["1"]), batch(topic, 1, ["1"])]);

@@ -38,6 +38,9 @@ const FIRST_PAUSE_BETWEEN_TRANSACTIONS_MS = 2;
 /** How long a topic or partition may be unknown that was just made, or that a broker which has just started does not know yet, ms. */
 export const UNKNOWN_TOPIC_GRACE_MS = 5000;
 
+/** How long something may fail with what is retried until it is reported as a warning, ms. */
+export const REPORT_AFTER_MS = 5000;
+
 type Topic = MetadataAnswer["topics"][number];
 
 /** The brokers of one cluster. */
@@ -48,6 +51,8 @@ export class Cluster {
   readonly #seeds: readonly BrokerAddress[];
   readonly #links = new Map<string, Link>();
   readonly #topics = new Map<string, Topic>();
+  /** Why a topic cannot be used, where a broker said so. */
+  readonly #topicErrors = new Map<string, number>();
   readonly #coordinators = new Map<string, number>();
   readonly #closed = new AbortController();
   #brokers: ReadonlyMap<number, BrokerAddress> = new Map();
@@ -164,6 +169,8 @@ export class Cluster {
     for (const topic of answer.topics) {
       if (topic.error === 0 || topic.partitions.length > 0) this.#topics.set(topic.name, topic);
       else this.#topics.delete(topic.name);
+      if (topic.error === 0) this.#topicErrors.delete(topic.name);
+      else this.#topicErrors.set(topic.name, topic.error);
     }
     return answer;
   }
@@ -185,14 +192,15 @@ export class Cluster {
     if (unknown.length > 0) await this.refresh([...new Set(unknown.map(({ topic }) => topic))], signal);
     return partitions.map((partition) => {
       const leader = this.knownLeader(partition);
-      if (leader === undefined) throw this.#noLeader(partition);
+      if (leader === undefined) throw this.noLeader(partition);
       return leader;
     });
   }
 
-  #noLeader({ topic, partition }: TopicPartition): KafkaError {
+  /** Why the leader of a partition is not known, by what was last heard. */
+  noLeader({ topic, partition }: TopicPartition): KafkaError {
     const known = this.#topics.get(topic);
-    if (known === undefined) return errorOf(3, `looking for topic ${topic}`);
+    if (known === undefined) return errorOf(this.#topicErrors.get(topic) ?? 3, `looking for topic ${topic}`);
     const exists = known.partitions.some((entry) => entry.partition === partition);
     if (exists) return errorOf(5, `looking for the leader of ${topic}/${partition}`);
     return errorOf(

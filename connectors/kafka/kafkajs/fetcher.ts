@@ -15,11 +15,13 @@ import { KafkaError, OffsetOutOfRangeError } from "../errors.ts";
 import { brokerError, errorOf } from "../protocol/error_codes.ts";
 import { decodeRecordSet } from "../protocol/record_set.ts";
 import { fetchRecords, type FetchResult } from "../protocol/requests/records.ts";
-import { type Cluster, nextPause, type Purpose } from "./cluster.ts";
+import { type Cluster, nextPause, type Purpose, REPORT_AFTER_MS } from "./cluster.ts";
 import type { Link } from "./link.ts";
 import { lookUpOffsets } from "./offsets.ts";
 
 const OFFSET_OUT_OF_RANGE = 1;
+/** Whoever is first in a request gets a whole batch: everybody is, in as many requests as there are partitions. */
+const STALLS = 10;
 
 const DEFAULTS = {
   maxBytes: 10 * 1024 * 1024,
@@ -39,7 +41,11 @@ class Slot implements TopicPartition {
   position: number;
   /** Monotonic time of the first failure since something came, ms. */
   failingSince: number | undefined;
+  /** It was reported that it fails. */
+  reported = false;
   pause: number | undefined;
+  /** How often in a row there were bytes, and no whole batch among them. */
+  stalls = 0;
   /** Not to be asked for at the moment: a pause, or out of range. */
   resting = false;
 
@@ -198,7 +204,7 @@ export class Fetcher implements KafkaFetcher {
     }
     for (const slot of slots) {
       if (this.#cluster.knownLeader(slot) !== undefined) slot.resting = false;
-      else this.#failed(slot, errorOf(5, `looking for the leader of ${keyOf(slot)}`));
+      else this.#failed(slot, this.#cluster.noLeader(slot));
     }
     this.#schedule();
   }
@@ -265,8 +271,10 @@ export class Fetcher implements KafkaFetcher {
     const { topic, partition, bytes, logStartOffset, highWatermark, lastStableOffset } = result;
     const committedOnly = this.#options.isolation === "read_committed";
     const { records, nextOffset } = decode(slot, result, committedOnly);
+    slot.stalls = bytes.length > 0 && nextOffset === slot.fetchOffset ? slot.stalls + 1 : 0;
+    if (slot.stalls > this.#slots.size + STALLS) throw noWholeBatch(slot, bytes.length);
     slot.fetchOffset = nextOffset;
-    slot.failingSince = slot.pause = undefined;
+    this.#recovered(slot);
     const end = committedOnly ? lastStableOffset : highWatermark;
     return {
       topic,
@@ -291,16 +299,33 @@ export class Fetcher implements KafkaFetcher {
     if (!error.retriable || now - slot.failingSince >= this.#options.giveUpAfterMs) return this.#fail(error);
     slot.resting = true;
     slot.pause = nextPause(slot.pause, error);
-    this.#cluster.context.logger.log("debug", "reading failed, trying again", {
-      topic: slot.topic,
-      partition: slot.partition,
-      error: error.message,
-      pauseMs: slot.pause,
-    });
+    this.#report(slot, now - slot.failingSince, error);
     this.#cluster.pause(slot.pause, this.#closed.signal).then(() => {
       slot.resting = false;
       this.#schedule();
     }, () => {}); // closed
+  }
+
+  /** A leader that moves is nothing to speak of; what lasts is. */
+  #report(slot: Slot, failingForMs: number, error: KafkaError): void {
+    const lasts = failingForMs >= REPORT_AFTER_MS && !slot.reported;
+    if (lasts) slot.reported = true;
+    this.#cluster.context.logger.log(lasts ? "warn" : "debug", "a partition cannot be read, trying again", {
+      topic: slot.topic,
+      partition: slot.partition,
+      failingForMs: Math.round(failingForMs),
+      pauseMs: slot.pause,
+      error: error.message,
+      hint: error.hint,
+    });
+  }
+
+  #recovered(slot: Slot): void {
+    slot.failingSince = slot.pause = undefined;
+    if (!slot.reported) return;
+    slot.reported = false;
+    const { topic, partition } = slot;
+    this.#cluster.context.logger.log("info", "a partition can be read again", { topic, partition });
   }
 
   #fail(error: KafkaError): void {
@@ -363,6 +388,16 @@ function decode(
 }
 
 const keyOf = ({ topic, partition }: TopicPartition): string => `${topic}/${partition}`;
+
+function noWholeBatch(slot: Slot, bytes: number): KafkaError {
+  return new KafkaError(
+    "kafka_corrupt",
+    `${
+      keyOf(slot)
+    }: at offset ${slot.fetchOffset} the broker sends ${bytes} bytes again and again, and no whole batch`,
+    { hint: "the log of this partition is damaged there" },
+  );
+}
 
 function missing(slot: Slot): KafkaError {
   return new KafkaError("kafka_incomplete_answer", `the broker did not answer for ${keyOf(slot)}`, {

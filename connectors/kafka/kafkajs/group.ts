@@ -31,7 +31,7 @@ import {
   range,
   roundrobin,
 } from "./assignors.ts";
-import { type Cluster, nextPause, type Purpose } from "./cluster.ts";
+import { type Cluster, nextPause, type Purpose, REPORT_AFTER_MS } from "./cluster.ts";
 import { commitOffsets } from "./committed.ts";
 
 const ASSIGNORS: Readonly<Record<NonNullable<GroupOptions["assignor"]>, Assignor>> = { range, roundrobin };
@@ -43,6 +43,8 @@ const DEFAULTS = {
   discoverMs: 30_000,
   giveUpAfterMs: 120_000,
 };
+
+const LEAVE_TIMEOUT_MS = 3000;
 
 const UNKNOWN_MEMBER_ID = 25;
 const REBALANCE_IN_PROGRESS = 27;
@@ -115,18 +117,22 @@ export class Group implements KafkaGroup {
     const { clock } = this.#cluster.context;
     let pause: number | undefined;
     let failingSince: number | undefined;
+    let reported = false;
     try {
       while (!this.#closing.signal.aborted) {
         try {
           await this.#oneRound();
           pause = failingSince = undefined;
+          reported = false;
         } catch (thrown) {
           if (this.#closing.signal.aborted && !(thrown instanceof CallbackError)) break;
           failingSince ??= clock.monotonic();
           const tooLong = clock.monotonic() - failingSince >= this.#options.giveUpAfterMs;
           if (!(thrown instanceof KafkaError) || !thrown.retriable || tooLong) throw thrown;
           pause = nextPause(pause, thrown);
-          this.#log("joining the group failed, trying again", { error: thrown.message, pauseMs: pause });
+          const failingForMs = clock.monotonic() - failingSince;
+          this.#report(failingForMs, pause, thrown, reported);
+          reported ||= failingForMs >= REPORT_AFTER_MS;
           await this.#cluster.pause(pause, this.#closing.signal).catch(() => {}); // closing ends the loop
         }
       }
@@ -345,21 +351,32 @@ export class Group implements KafkaGroup {
 
   // Leaving
 
+  /** A courtesy: without it the others wait for the session to run out. So it is not waited for long. */
   async #leave(): Promise<void> {
     const { group, instanceId } = this.#options;
     if (this.#memberId === "" || instanceId !== undefined || this.#cluster.closed.aborted) return;
+    const over = new AbortController();
+    const alarm = this.#cluster.context.clock.schedule(
+      LEAVE_TIMEOUT_MS,
+      () => over.abort(new Error("no answer in time")),
+    );
     const question = { group, memberId: this.#memberId, instanceId };
-    const timeoutMs = Math.min(this.#cluster.requestTimeoutMs, this.#options.sessionTimeoutMs);
+    const options = { timeoutMs: LEAVE_TIMEOUT_MS, signal: over.signal };
     try {
-      // On a connection of its own: the usual one may still wait for the group.
-      const answer = await this.#cluster.coordinated({ of: "group", name: group }, leaveGroup, question, {
-        timeoutMs,
-      });
+      // On another connection than usual: that may still wait for the group.
+      const answer = await this.#cluster.coordinated(
+        { of: "group", name: group },
+        leaveGroup,
+        question,
+        options,
+      );
       if (answer.error !== 0) {
         this.#log("leaving the group failed", { error: brokerError(answer.error).name });
       }
     } catch (thrown) {
       this.#log("leaving the group failed", { error: asError(thrown).message });
+    } finally {
+      alarm.cancel();
     }
   }
 
@@ -373,6 +390,19 @@ export class Group implements KafkaGroup {
   ): Promise<Answer> {
     const to = { of: "group", name: this.#options.group, purpose: this.#purpose } as const;
     return await this.#cluster.coordinated(to, api, question, { timeoutMs, signal });
+  }
+
+  /** A coordinator that moves is nothing to speak of; what lasts is. */
+  #report(failingForMs: number, pauseMs: number, { message, hint }: KafkaError, reported: boolean): void {
+    const { group } = this.#options;
+    const level = failingForMs >= REPORT_AFTER_MS && !reported ? "warn" : "debug";
+    this.#cluster.context.logger.log(level, "a group cannot be joined, trying again", {
+      group,
+      failingForMs: Math.round(failingForMs),
+      pauseMs,
+      error: message,
+      hint,
+    });
   }
 
   #log(message: string, fields: Readonly<Record<string, unknown>>): void {

@@ -37,6 +37,7 @@ export class LinkError extends KafkaError {
   /** An error of the connection, not an answer. */
   constructor(code: KafkaErrorCode, message: string, sent: boolean, options: KafkaErrorOptions = {}) {
     super(code, message, options);
+    this.name = "KafkaError"; // who asked need not know the difference
     this.sent = sent;
   }
 }
@@ -286,7 +287,7 @@ export class Link {
       });
     }
     const { connection } = this.#context;
-    if (connection.tls !== undefined && TLS_SIGNS.test(text)) {
+    if (connection.tls !== undefined && !isNetworkError(cause) && TLS_SIGNS.test(text)) {
       return new LinkError("kafka_tls", `${this.#name()}: ${text}`, sent, {
         cause,
         hint: `check the certificates (ca, cert, key, server name)${mismatchHint(connection)}`,
@@ -381,6 +382,19 @@ const LOGIN_ERRORS = new Set([
   "SASL_AUTHENTICATION_FAILED",
   "UNSUPPORTED_SASL_MECHANISM",
 ]);
+
+const NETWORK_ERRORS = new Set([
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ETIMEDOUT",
+]);
+
+function isNetworkError(error: Error): boolean {
+  return "code" in error && typeof error.code === "string" && NETWORK_ERRORS.has(error.code);
+}
 
 function isLoginError(error: Error): boolean {
   return error.name === "KafkaJSSASLAuthenticationError" ||

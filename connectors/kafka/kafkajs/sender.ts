@@ -17,7 +17,7 @@ import { brokerError, errorOf } from "../protocol/error_codes.ts";
 import type { RecordBatchBuilder } from "../protocol/record_batch_builder.ts";
 import { produce, type ProduceResult } from "../protocol/requests/records.ts";
 import type { Codec } from "../protocol/types.ts";
-import { type Cluster, nextPause, UNKNOWN_TOPIC_GRACE_MS } from "./cluster.ts";
+import { type Cluster, nextPause, REPORT_AFTER_MS, UNKNOWN_TOPIC_GRACE_MS } from "./cluster.ts";
 
 /** Who numbers batches. */
 export interface Identity {
@@ -49,6 +49,10 @@ interface Shipment {
   readonly failed: (error: unknown) => void;
   bytes: Uint8Array | undefined;
   pause: number | undefined;
+  /** Since when it fails, monotonic, ms. */
+  failingSince: number | undefined;
+  /** It was reported that it fails. */
+  reported: boolean;
   /** Since when its partition does not seem to exist, monotonic, ms. */
   unknownSince: number | undefined;
 }
@@ -131,6 +135,8 @@ export class Sender {
         failed: reject,
         bytes: undefined,
         pause: undefined,
+        failingSince: undefined,
+        reported: false,
         unknownSince: undefined,
       });
     });
@@ -149,13 +155,19 @@ export class Sender {
   async #dispatch(lanes: readonly Lane[]): Promise<void> {
     await this.#number(lanes);
     const ready = lanes.filter((lane) => lane.waiting.length > 0);
-    const leaders = await this.#cluster.leaders(ready, this.#closed.signal);
+    const homeless = ready.filter((lane) => this.#cluster.knownLeader(lane) === undefined);
+    if (homeless.length > 0) await this.#cluster.refresh(topicsOf(homeless), this.#closed.signal);
     const byLeader = new Map<number, Lane[]>();
-    ready.forEach((lane, i) => {
-      const group = byLeader.get(leaders[i]!);
-      if (group === undefined) byLeader.set(leaders[i]!, [lane]);
+    for (const lane of ready) {
+      const leader = this.#cluster.knownLeader(lane);
+      if (leader === undefined) {
+        this.#retry(lane, this.#cluster.noLeader(lane));
+        continue;
+      }
+      const group = byLeader.get(leader);
+      if (group === undefined) byLeader.set(leader, [lane]);
       else group.push(lane);
-    });
+    }
     for (const [leader, ofLeader] of byLeader) {
       for (const request of this.#requests(ofLeader)) void this.#ship(leader, request);
     }
@@ -249,7 +261,7 @@ export class Sender {
   /** The leaders may be others by now; a failure of this shows when they are asked for. */
   async #moved(lanes: readonly Lane[]): Promise<void> {
     if (this.#closed.signal.aborted) return;
-    const topics = [...new Set(lanes.map(({ topic }) => topic))];
+    const topics = topicsOf(lanes);
     await this.#cluster.refresh(topics, this.#closed.signal).catch((error) => {
       this.#cluster.context.logger.log("debug", "asking for metadata failed", {
         topics,
@@ -280,12 +292,31 @@ export class Sender {
     const left = Math.min(shipment.until, (shipment.unknownSince ?? Infinity) + UNKNOWN_TOPIC_GRACE_MS) - now;
     if (!error.retriable || left <= 0) return this.#giveUp(lane, error);
     shipment.pause = nextPause(shipment.pause, error);
+    this.#report(shipment, now - (shipment.failingSince ??= now), error);
     this.#cluster.pause(Math.min(shipment.pause, left), this.#closed.signal).then(
       () => {
         lane.busy = false;
         this.#pump();
       },
       () => {}, // closed: whoever closed has rejected everything
+    );
+  }
+
+  /** A leader that moves is nothing to speak of; what lasts is. */
+  #report(shipment: Shipment, failingForMs: number, error: KafkaError): void {
+    const lasts = failingForMs >= REPORT_AFTER_MS && !shipment.reported;
+    if (lasts) shipment.reported = true;
+    this.#cluster.context.logger.log(
+      lasts ? "warn" : "debug",
+      "a partition cannot be written to, trying again",
+      {
+        topic: shipment.topic,
+        partition: shipment.partition,
+        failingForMs: Math.round(failingForMs),
+        pauseMs: shipment.pause,
+        error: error.message,
+        hint: error.hint,
+      },
     );
   }
 
@@ -303,6 +334,8 @@ export class Sender {
     }
   }
 }
+
+const topicsOf = (lanes: readonly Lane[]): string[] => [...new Set(lanes.map(({ topic }) => topic))];
 
 function failAll(lane: Lane, error: unknown): void {
   for (const shipment of lane.waiting.splice(0)) shipment.failed(error);

@@ -305,13 +305,19 @@ export class TransactionalProducer implements KafkaTransactionalProducer {
     this.#checkUsable();
     if (!this.#begun && this.#failure === undefined) return;
     const failed = this.#failure !== undefined;
-    if (this.#begun && !failed) await this.#end("abort");
-    // Starting again ends what is open, and makes sure that nothing sent before can still arrive (T4).
+    if (this.#begun) await this.#end("abort").catch((thrown) => this.#passIfNotOpen(thrown, failed));
     if (failed) await this.#startAgain();
     this.#forget();
     this.#failure = undefined;
   }
 
+  /** After a failure the coordinator may not have heard of the transaction at all. */
+  #passIfNotOpen(thrown: unknown, failed: boolean): void {
+    const notOpen = thrown instanceof KafkaError && thrown.code === "kafka_transaction_failed";
+    if (!failed || !notOpen) throw thrown;
+  }
+
+  /** Under another epoch numbers begin at 0 again, and what is still on its way belongs to the former one (T4). */
   async #startAgain(): Promise<void> {
     try {
       this.#identity = await initialise(this.#cluster, this.#options, this.#identity, this.#closed.signal);

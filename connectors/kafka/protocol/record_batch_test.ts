@@ -168,6 +168,17 @@ Deno.test("encoder: a retry gives the same bytes, whatever was read in between",
   }
 });
 
+Deno.test("encoder: a batch that grows after it was encoded is encoded with all of it", () => {
+  for (const codec of CODECS) {
+    const builder = new RecordBatchBuilder();
+    for (const count of [1, 2, 3]) {
+      builder.append(null, String(count), count);
+      const { all } = read(builder.encode({ ...PLAIN_STAMP, codec }));
+      assert.deepEqual(all.map(({ timestamp }) => timestamp), [1, 2, 3].slice(0, count), codec);
+    }
+  }
+});
+
 Deno.test("encoder: mostBytes is never too small", () => {
   fc.assert(fc.property(anyRecord, ({ key, value, timestamp, headers }) => {
     const builder = new RecordBatchBuilder();

@@ -5,7 +5,7 @@
  * D2 Control batches (markers of transactions) are never given out. Their keys are not looked at anywhere else: a record of a user
  *    may have any key.
  * D3 `read_committed`: a transactional batch is hidden if its producer has an aborted transaction open at that place. One opens at
- *    its first offset and closes with the abort marker of the same producer; so several producers, several transactions of one, and
+ *    its first offset and closes with the next marker of the same producer; so several producers, several transactions of one, and
  *    a fetch that begins inside of one are all told apart.
  * D4 `nextOffset` is behind the last whole batch, hidden or not, and never in front of where the fetch began.
  *
@@ -48,7 +48,6 @@ const CODEC_MASK = 0x07;
 const LOG_APPEND_TIME = 0x08;
 const TRANSACTIONAL = 0x10;
 const CONTROL = 0x20;
-const ABORT_MARKER = 0;
 /** The fewest bytes a record can have, its length included. */
 const SMALLEST_RECORD = 7;
 
@@ -89,7 +88,7 @@ export function decodeRecordSet(bytes: Uint8Array, options: RecordSetOptions): D
     if (end > bytes.length) break; // cut off
     const header = readHeader(bytes, view, at, end);
     at = end;
-    const shown = filter === undefined || filter.shows(header, bytes);
+    const shown = filter === undefined || filter.shows(header);
     const wanted = (header.attributes & CONTROL) === 0 && header.lastOffset >= options.fetchOffset;
     if (shown && wanted && header.count !== 0) sections.push(section(bytes, header)); // compaction leaves empty ones
     if (header.lastOffset >= nextOffset) nextOffset = header.lastOffset + 1;
@@ -142,27 +141,14 @@ class AbortFilter {
   }
 
   /** Whether records of this batch are given out; batches are to be shown in their order. */
-  shows(header: BatchHeader, bytes: Uint8Array): boolean {
+  shows(header: BatchHeader): boolean {
     while (this.#waiting.length > 0 && this.#waiting.at(-1)!.firstOffset <= header.lastOffset) {
       this.#open.add(this.#waiting.pop()!.producerId);
     }
     if ((header.attributes & TRANSACTIONAL) === 0) return true;
-    if ((header.attributes & CONTROL) !== 0) {
-      if (this.#open.has(header.producerId) && markerType(header, bytes) === ABORT_MARKER) {
-        this.#open.delete(header.producerId);
-      }
-      return false;
-    }
+    if ((header.attributes & CONTROL) !== 0) this.#open.delete(header.producerId); // a commit ends none that is open here
     return !this.#open.has(header.producerId);
   }
-}
-
-/** Type of a transaction marker, from the key of the only record of its batch: version and type, 16 bits each. */
-function markerType(header: BatchHeader, bytes: Uint8Array): number {
-  const [records] = decodeSections([section(bytes, header)], header.baseOffset);
-  const key = records?.key(0) ?? null;
-  if (key === null || key.length < 4) throw corrupt(header.baseOffset, "is a marker without a type");
-  return (key[2]! << 8) | key[3]!;
 }
 
 function section(bytes: Uint8Array, header: BatchHeader): Section {

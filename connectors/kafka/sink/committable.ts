@@ -39,6 +39,8 @@ export interface KafkaCommittable {
   readonly run: string;
   readonly checkpoint: number;
   readonly transactions: readonly PreparedTransaction[];
+  /** Behind the markers of all that was prepared up to this checkpoint. */
+  readonly markersTo: number;
 }
 
 /**
@@ -63,9 +65,11 @@ export function kafkaCommittable(transactionalId: string, committable: Committab
 }
 
 function isKafkaCommittable(value: Committable): value is KafkaCommittable {
-  const { transactionalId, run, checkpoint, transactions } = (value ?? {}) as Partial<KafkaCommittable>;
+  const { transactionalId, run, checkpoint, transactions, markersTo } = (value ?? {}) as Partial<
+    KafkaCommittable
+  >;
   return typeof transactionalId === "string" && typeof run === "string" && isCount(checkpoint) &&
-    Array.isArray(transactions) && transactions.every(isPrepared);
+    isCount(markersTo) && Array.isArray(transactions) && transactions.every(isPrepared);
 }
 
 function isPrepared(value: unknown): value is PreparedTransaction {

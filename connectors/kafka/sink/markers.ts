@@ -14,9 +14,11 @@
 import { type Clock, delay } from "../../../lib/clock.ts";
 import { asError, type ErrorOptionsWithHint, MailerError } from "../../../lib/errors.ts";
 import type { Logger } from "../../../lib/log.ts";
-import type { FetchedPartition, KafkaClient, TopicPartition } from "../client.ts";
+import type { SinkRecovery } from "../../../lib/connector.ts";
+import type { KafkaClient, TopicPartition } from "../client.ts";
 import { KafkaError, OffsetOutOfRangeError } from "../errors.ts";
 import type { MarkerPlace, PreparedTransaction } from "./committable.ts";
+import { findVisible } from "./visible_records.ts";
 
 /** What a marker says. */
 export interface Marker {
@@ -133,7 +135,7 @@ class Probe {
     const end = await this.#ask("end"), { offset, from } = this.#place;
     // A place that is known has to be behind us; one that is not, can be anywhere up to here (M2).
     const target = offset === null ? end : offset + 1;
-    if (end < target) {
+    if (end < target || end <= from) {
       throw this.undecided(
         `"${this.#place.topic}" ends in front of its marker: it was made anew, or has lost records`,
       );
@@ -143,7 +145,7 @@ class Probe {
     if (earliest > first) {
       throw this.undecided(`the place of its marker has been deleted from "${this.#place.topic}"`);
     }
-    return first < target && await this.#scan(first, target);
+    return await this.#scan(first, target);
   }
 
   /** An error that says what is not known, why, and what to do. */
@@ -181,51 +183,85 @@ class Probe {
     }
   }
 
-  async #scan(from: number, target: number): Promise<boolean> {
-    const { clock, signal, timeoutMs } = this.#context, late = new AbortController();
-    const alarm = clock.schedule(timeoutMs, () => {
-      late.abort(
-        this.undecided(`"${this.#place.topic}" could not be read within ${timeoutMs} ms`, { lasting: false }),
-      );
+  async #scan(from: number, to: number): Promise<boolean> {
+    const { timeoutMs } = this.#context, { offset: place, topic } = this.#place;
+    const late = () =>
+      this.undecided(`"${topic}" could not be read within ${timeoutMs} ms`, { lasting: false });
+    return await findVisible(
+      this.#client,
+      { ...this.#at, from, to },
+      this.#context,
+      late,
+      (key, value, offset) => {
+        if (isSame(readMarker(key, value), this.#marker)) return true;
+        if (offset !== place) return false;
+        throw this.undecided(`another record lies where its marker was: "${topic}" was made anew`);
+      },
+    );
+  }
+}
+
+/** How far back to look for markers of a sink whose run begins anew. */
+const LOOK_BACK = 1000;
+/** How long that may take, ms. */
+const LOOK_TIMEOUT_MS = 10_000;
+
+/**
+ * Says so where readers can see what was committed behind the place that a run goes on from: it will be there again. That is so when
+ * one goes back to a savepoint, and when state was lost or put back from a copy.
+ *
+ * @param from No marker up to the checkpoint the run goes on from lies behind it; undefined: the run begins anew.
+ */
+export async function warnOfVisible(
+  client: KafkaClient,
+  transactionalId: string,
+  { topic, from }: { readonly topic: string; readonly from: number | undefined },
+  { clock, logger, signal, id }: SinkRecovery,
+): Promise<void> {
+  const at = { topic, partition: MARKER_PARTITION };
+  let found: Marker | undefined;
+  try {
+    const ends = [{ ...at, at: "earliest" }, { ...at, at: "stable" }] as const;
+    const [earliest, to] = await client.listOffsets(ends, { signal });
+    const begin = Math.max(from ?? to! - LOOK_BACK, earliest!);
+    const late = () => new MailerError("markers_unread", `not read within ${LOOK_TIMEOUT_MS} ms`);
+    const context = { clock, signal, timeoutMs: LOOK_TIMEOUT_MS };
+    await findVisible(client, { ...at, from: begin, to: to! }, context, late, (key, value) => {
+      const marker = readMarker(key, value);
+      if (marker?.transactionalId === transactionalId) found = marker;
+      return false;
     });
-    const fetcher = this.#client.fetcher({ isolation: "read_committed", giveUpAfterMs: timeoutMs });
-    try {
-      fetcher.assign(this.#at, from);
-      const either = AbortSignal.any([signal, late.signal]);
-      for (;;) {
-        for (const part of await fetcher.poll(either)) {
-          if (this.#isIn(part, target)) return true;
-          if (part.nextOffset >= target) return false;
-        }
-      }
-    } finally {
-      alarm.cancel();
-      await fetcher.close();
-    }
+  } catch (error) {
+    signal.throwIfAborted();
+    logger.log("warn", "not looked for what was committed before", {
+      sink: id,
+      topic,
+      error: asError(error).message,
+    });
   }
+  if (found === undefined) return;
+  logger.log("warn", "readers see more than the run knows of: it will be there twice", {
+    sink: id,
+    transactionalId,
+    through: `checkpoint ${found.checkpoint}`,
+    goesOnFrom: from === undefined ? "the start" : "an earlier checkpoint",
+  });
+}
 
-  #isIn({ records }: FetchedPartition, target: number): boolean {
-    for (const run of records) {
-      for (let i = 0; i < run.length && run.offsets[i]! < target; i++) {
-        if (this.#isMarker(run.key(i), run.value(i))) return true;
-        if (run.offsets[i] === this.#place.offset) {
-          throw this.undecided(
-            `another record lies where its marker was: "${this.#place.topic}" was made anew`,
-          );
-        }
-      }
-    }
-    return false;
+/** What a record of the marker topic says; undefined where it is no marker. */
+function readMarker(key: Uint8Array | null, value: Uint8Array | null): Marker | undefined {
+  if (key === null || value === null) return undefined;
+  try {
+    const { run, checkpoint } = (JSON.parse(TEXT.decode(value)) ?? {}) as Partial<Marker>;
+    if (typeof run !== "string" || typeof checkpoint !== "number") return undefined;
+    return { transactionalId: TEXT.decode(key), run, checkpoint };
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined; // somebody else's
+    throw error;
   }
+}
 
-  #isMarker(key: Uint8Array | null, value: Uint8Array | null): boolean {
-    if (key === null || value === null || TEXT.decode(key) !== this.#marker.transactionalId) return false;
-    try {
-      const { run, checkpoint } = (JSON.parse(TEXT.decode(value)) ?? {}) as Partial<Marker>;
-      return run === this.#marker.run && checkpoint === this.#marker.checkpoint;
-    } catch (error) {
-      if (asError(error) instanceof SyntaxError) return false; // somebody else's
-      throw error;
-    }
-  }
+function isSame(found: Marker | undefined, marker: Marker): boolean {
+  return found?.transactionalId === marker.transactionalId && found.run === marker.run &&
+    found.checkpoint === marker.checkpoint;
 }

@@ -2,7 +2,7 @@
  * Makes of a record what is written to Kafka.
  *
  * E1 Time: the record's event time, also 0 and before, but never later than now: brokers refuse what is far ahead, and the end of
- *    a window may be. Without event time it is now.
+ *    a window may be. Without event time it is now. (Brokers go by it when they delete what is older than `retention.ms`.)
  * E2 Partition: by the key as Java's producer has it, so that other producers of the topic agree; without a key by turns.
  * E3 Headers are passed on in their order, repeated ones as well.
  * E4 Null is no value, which is not the same as an empty one.

@@ -24,7 +24,8 @@ export interface KnownTopic {
 
 interface Looked {
   readonly topic: KnownTopic | KafkaError;
-  readonly at: number;
+  /** When it is to be looked at again, by the monotonic clock. */
+  readonly until: number;
 }
 
 const MAX_AGE_MS = 300_000;
@@ -38,6 +39,8 @@ export class Topics {
   readonly #logger: Logger;
   readonly #signal: AbortSignal;
   readonly #known = new Map<string, Looked>();
+  /** When the first of them is to be looked at again, by the monotonic clock. */
+  #nextLook = Infinity;
 
   constructor(
     client: KafkaClient,
@@ -57,23 +60,25 @@ export class Topics {
   /** Looks for a topic. Rejects where it cannot be found out whether it exists. */
   async find(name: string): Promise<KnownTopic | KafkaError> {
     const topic = await this.#look(name);
-    this.#known.set(name, { topic, at: this.#clock.monotonic() });
+    this.#note(name, topic);
     return topic;
   }
 
   /** P1. Undefined where all is fresh. */
   refreshed(): Promise<void> | undefined {
     const now = this.#clock.monotonic();
-    const old = [...this.#known].filter(([, { topic, at }]) =>
-      now - at > (topic instanceof KafkaError ? MISSING_AGE_MS : MAX_AGE_MS)
-    );
-    return old.length === 0 ? undefined : this.#refresh(old.map(([name]) => name));
+    if (now < this.#nextLook) return undefined;
+    this.#nextLook = Infinity;
+    return this.#refresh(now);
   }
 
-  async #refresh(names: readonly string[]): Promise<void> {
-    for (const name of names) {
-      const { topic } = this.#known.get(name)!;
+  async #refresh(now: number): Promise<void> {
+    for (const [name, { topic, until }] of [...this.#known]) {
       let fresh = topic;
+      if (now < until) {
+        this.#nextLook = Math.min(this.#nextLook, until);
+        continue;
+      }
       try {
         const found = await this.#look(name);
         const isSame = !(topic instanceof KafkaError) && !(found instanceof KafkaError) &&
@@ -83,8 +88,14 @@ export class Topics {
         this.#signal.throwIfAborted();
         this.#logger.log("warn", "topic not looked up again", { topic: name, error: asError(error).message });
       }
-      this.#known.set(name, { topic: fresh, at: this.#clock.monotonic() });
+      this.#note(name, fresh);
     }
+  }
+
+  #note(name: string, topic: KnownTopic | KafkaError): void {
+    const until = this.#clock.monotonic() + (topic instanceof KafkaError ? MISSING_AGE_MS : MAX_AGE_MS);
+    this.#known.set(name, { topic, until });
+    this.#nextLook = Math.min(this.#nextLook, until);
   }
 
   async #look(name: string): Promise<KnownTopic | KafkaError> {

@@ -54,6 +54,7 @@ export class Transaction {
       records,
     }]);
     const { baseOffset } = written!;
+    this.lanes.close();
     return {
       checkpoint: marker.checkpoint,
       producer: this.producer.transactionalId,

@@ -12,14 +12,14 @@
  */
 import { abortable } from "../../../lib/abortable.ts";
 import { delay } from "../../../lib/clock.ts";
-import type { Committable, RunOutcome, SinkContext, SinkWriter } from "../../../lib/connector.ts";
+import type { Committable, SinkContext, SinkWriter } from "../../../lib/connector.ts";
 import { asError, MailerError } from "../../../lib/errors.ts";
 import type { Batch } from "../../../lib/record.ts";
 import type { KafkaClient } from "../client.ts";
 import { FencedError, KafkaError } from "../errors.ts";
 import { type KafkaCommittable, kafkaCommittable, type PreparedTransaction } from "./committable.ts";
 import type { Lanes } from "./lanes.ts";
-import { countCommitted, ensureMarkerTopic, MARKER_PARTITION } from "./markers.ts";
+import { countCommitted, ensureMarkerTopic, MARKER_PARTITION, warnOfVisible } from "./markers.ts";
 import { Producers } from "./producers.ts";
 import { RecordWriter } from "./record_writer.ts";
 import { connect } from "./settings.ts";
@@ -56,15 +56,26 @@ export async function openTransactionalWriter(
     const producers = await Producers.start(client, { ...settings, transactionTimeoutMs: timeoutMs }, signal);
     await ensureMarkerTopic(client, markerTopic, context);
     const end = { topic: markerTopic, partition: MARKER_PARTITION, at: "end" } as const;
-    const [markersFrom] = await client.listOffsets([end], { signal });
+    const markersFrom = (await client.listOffsets([end], { signal }))[0]!;
+    const restored = restoredOf(settings, context);
+    const markers = { topic: markerTopic, from: restored?.markersTo };
+    await warnOfVisible(client, settings.transactionalId, markers, context);
     return new TransactionalWriter(settings, context, {
       client,
       topics,
       producers,
       timeoutMs,
-      markersFrom: markersFrom!,
+      markersFrom,
     });
   }
+}
+
+function restoredOf(
+  { transactionalId }: TransactionalSettings,
+  { checkpoints }: SinkContext,
+): KafkaCommittable | undefined {
+  const restored = checkpoints?.restored;
+  return restored === undefined ? undefined : kafkaCommittable(transactionalId, restored);
 }
 
 /** What a writer works with. */
@@ -94,6 +105,8 @@ class TransactionalWriter implements SinkWriter<unknown> {
   #current: Transaction | undefined;
   /** The oldest first. */
   readonly #prepared: Prepared[] = [];
+  /** Behind the last marker. */
+  #markersTo: number;
   /** The last checkpoint that is committed. */
   #committed: number | undefined;
   #failed: { readonly error: unknown } | undefined;
@@ -104,10 +117,8 @@ class TransactionalWriter implements SinkWriter<unknown> {
     this.#parts = parts;
     this.#run = parts.producers.run;
     this.#records = new RecordWriter(settings, context, parts.topics);
-    const restored = context.checkpoints?.restored;
-    if (restored !== undefined) {
-      this.#committed = kafkaCommittable(settings.transactionalId, restored).checkpoint;
-    }
+    this.#markersTo = parts.markersFrom;
+    this.#committed = restoredOf(settings, context)?.checkpoint;
   }
 
   write(batch: Batch): Promise<void> {
@@ -127,7 +138,7 @@ class TransactionalWriter implements SinkWriter<unknown> {
     return this.#call(`committing checkpoint ${what.checkpoint}`, () => this.#commit(what));
   }
 
-  async close(_outcome: RunOutcome): Promise<void> {
+  async close(): Promise<void> {
     const { client, producers } = this.#parts;
     const open = this.#prepared.map(({ transaction }) => transaction);
     if (this.#current !== undefined) open.push(this.#current);
@@ -168,9 +179,11 @@ class TransactionalWriter implements SinkWriter<unknown> {
       const marker = { transactionalId, run, checkpoint };
       const entry = await transaction.prepare(marker, markerTopic, this.#parts.markersFrom);
       this.#prepared.push({ transaction, entry });
+      if (entry.marker.offset !== null) this.#markersTo = entry.marker.offset + 1;
       this.#current = undefined;
     }
-    return { transactionalId, run, checkpoint, transactions: this.#prepared.map(({ entry }) => entry) };
+    const transactions = this.#prepared.map(({ entry }) => entry);
+    return { transactionalId, run, checkpoint, transactions, markersTo: this.#markersTo };
   }
 
   /** X3. */
@@ -194,7 +207,7 @@ class TransactionalWriter implements SinkWriter<unknown> {
     try {
       await producer.commit();
     } catch (error) {
-      if (error instanceof FencedError || isOpen(error)) throw error;
+      if (error instanceof FencedError || isAborted(error)) throw error;
       return await this.#settle(producer, entry, error);
     }
     producers.release(producer);
@@ -281,6 +294,6 @@ class TransactionalWriter implements SinkWriter<unknown> {
 }
 
 /** Whether a commit failed before anything could be committed. */
-function isOpen(error: unknown): boolean {
+function isAborted(error: unknown): boolean {
   return error instanceof KafkaError && error.code === "kafka_transaction_failed";
 }

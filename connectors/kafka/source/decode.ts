@@ -7,7 +7,7 @@
  * @module
  */
 import type { ReadFailure, RecordsRead } from "../../../lib/connector.ts";
-import type { Decoded, Decoder, Format, Payload } from "../../../lib/format/mod.ts";
+import type { Decoded, Decoder, Format, Payload, PrepareContext } from "../../../lib/format/mod.ts";
 import type { Headers } from "../../../lib/record.ts";
 import type { FetchedRecords } from "../protocol/fetched_records.ts";
 import type { Rows } from "./split.ts";
@@ -30,6 +30,17 @@ export class RecordDecoder {
   constructor(format: Format, keyFormat: Format) {
     this.#values = format.decoder();
     this.#keys = keyFormat.decoder();
+  }
+
+  /** Makes ready to decode `rows`; undefined where all is there. */
+  prepare(rows: () => readonly Rows[], context: PrepareContext): Promise<void> | undefined {
+    const { prepare: ofValues } = this.#values, { prepare: ofKeys } = this.#keys;
+    if (ofValues === undefined && ofKeys === undefined) return undefined;
+    const next = rows(), isThere = (payload: Uint8Array | null): payload is Uint8Array => payload !== null;
+    const values = ofValues?.call(this.#values, next.flatMap(valuesOf).filter(isThere), context);
+    const keys = ofKeys?.call(this.#keys, next.flatMap(keysOf).filter(isThere), context);
+    if (values === undefined || keys === undefined) return values ?? keys;
+    return Promise.all([values, keys]).then(() => {});
   }
 
   /** What `rows`, at least one, of a split are as a read. */

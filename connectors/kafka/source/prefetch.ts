@@ -85,6 +85,11 @@ export class Prefetch {
     return split;
   }
 
+  /** The split keeps its turn. */
+  again(split: Split): void {
+    this.#turns.unshift(split);
+  }
+
   /** The split had its turn. */
   done(split: Split): void {
     if (split.hasRecords) this.#turns.push(split);

@@ -5,6 +5,7 @@
  * H2 What is handed out between two reads is known: what lies in front of the latest one is downstream.
  * H3 Where there are checkpoints, they know the position of every split from the start, and also where only hidden records came: it
  *    is told by a read without records. So a restart does not begin elsewhere, nor with what was deleted meanwhile.
+ * H4 What decoding needs is asked for before records are taken out of their split: while that takes, nothing has been handed out.
  *
  * @module
  */
@@ -72,6 +73,8 @@ export class KafkaReader implements SourceReader {
   readonly #notify = (): void => this.#wake();
   #isOpen = false;
   #isHeld = false;
+  /** H4. */
+  #isPreparing = false;
   #error: Error | undefined;
   #wake: () => void = () => {};
   /** The split of the latest read, and where it was before. */
@@ -184,10 +187,24 @@ export class KafkaReader implements SourceReader {
     if (this.#error !== undefined) throw this.#error;
     const event = this.#events.shift();
     if (event !== undefined) return event;
-    if (this.#isHeld) return undefined;
+    if (this.#isHeld || this.#isPreparing) return undefined;
     const split = this.#prefetch.next();
-    if (split !== undefined) return this.#records(split);
+    if (split !== undefined) return this.#prepare(split) ? this.#records(split) : undefined;
     return this.#isComplete ? { kind: "end" } : undefined;
+  }
+
+  /** H4. @returns Whether the next records of the split can be decoded; else whoever waits is woken. */
+  #prepare(split: Split): boolean {
+    const { clock, signal, batchSize } = this.#context;
+    const prepared = this.#decoder.prepare(() => split.peek(batchSize), { clock, signal });
+    if (prepared === undefined) return true;
+    this.#prefetch.again(split);
+    this.#isPreparing = true;
+    prepared.catch((error) => this.#fail(error)).then(() => {
+      this.#isPreparing = false;
+      this.#wake();
+    });
+    return false;
   }
 
   #records(split: Split): SourceRead {
@@ -206,7 +223,7 @@ export class KafkaReader implements SourceReader {
       this.#context.signal.throwIfAborted();
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#wake = resolve;
-      if (!this.#isHeld) this.#prefetch.poll();
+      if (!this.#isHeld && !this.#isPreparing) this.#prefetch.poll();
       await promise;
     }
   }

@@ -91,6 +91,17 @@ export class Split implements TopicPartition {
     return true;
   }
 
+  /** The next rows, `most` at most, as `take` will give them. */
+  peek(most: number): Rows[] {
+    const next: Rows[] = [];
+    for (let left = most, i = 0; left > 0 && i < this.#runs.length; i++) {
+      const { run, from, to } = this.#runs[i]!, count = Math.min(left, to - from);
+      next.push({ run, from, to: from + count });
+      left -= count;
+    }
+    return next;
+  }
+
   /** The next rows, `most` at most, and moves the position behind them. */
   take(most: number): Rows[] {
     const taken: Rows[] = [];
