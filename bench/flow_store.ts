@@ -2,8 +2,8 @@
  * How many decisions a second the store of flows commits: one after the other, and many executions at a time.
  *
  * Each is what a middle step of a flow is: some events, the job that was done removed, the next one put with a lease, the answered
- * head replaced. The executions are started before; that is not measured. Beside it stands how
- * many operations the decisions shared, and how many keys an average decision writes.
+ * head replaced. The executions are started before; that is not measured. Beside it stand how many decisions shared an operation,
+ * how many keys one writes, and a loop that does nothing but such writes.
  *
  * `deno run -A bench/flow_store.ts [SECONDS]`
  *
@@ -17,7 +17,7 @@ import type { FlowStore, Head, Ownership, StoreStats } from "../lib/flow/store/p
 
 /** One measurement. */
 export interface FlowStoreResult {
-  readonly store: "file" | "kv memory" | "memory";
+  readonly store: "file" | "file, plain loop" | "kv memory" | "kv memory, plain loop" | "memory";
   /** Executions at a time. */
   readonly atOnce: number;
   /** Decisions a second. */
@@ -97,6 +97,61 @@ export async function measureFlowStore(
   return results;
 }
 
+/**
+ * The hand-written loop: Deno KV alone writes what so many decisions at a time come to, with the same checks, in the order of keys.
+ */
+async function measurePlainLoop(
+  name: FlowStoreResult["store"],
+  path: string,
+  seconds: number,
+  atOnce: readonly number[] = [1, 8, 32, 64],
+): Promise<FlowStoreResult[]> {
+  const kv = await Deno.openKv(path), results: FlowStoreResult[] = [];
+  const events = new TextEncoder().encode(EVENTS), head = new Uint8Array(240), job = new Uint8Array(90);
+  for (const count of atOnce) {
+    const latencies: number[] = [], cpu = process.cpuUsage(), began = performance.now();
+    const until = began + seconds * 1000;
+    let version: string | null = null, seq = 0;
+    for (let now = began; now < until;) {
+      const atomic = kv.atomic(), sets: [key: string, value: Uint8Array | undefined][] = [];
+      seq++;
+      for (let i = 0; i < count; i++) {
+        const id = `order-${count}-${i}`, ship = `j/ship/0000002s/000mjuohs00/${id}/ship`;
+        atomic.check({ key: ["plain", `h/${id}`], versionstamp: version });
+        sets.push([`e/${id}/${String(seq).padStart(8, "0")}`, events], [`h/${id}`, head], [
+          `${ship}.${seq}.1`,
+          job,
+        ]);
+        if (seq > 1) sets.push([`${ship}.${seq - 1}.1`, undefined]);
+      }
+      sets.sort(([a], [b]) => a < b ? -1 : 1);
+      for (const [key, value] of sets) {
+        if (value === undefined) atomic.delete(["plain", key]);
+        else atomic.set(["plain", key], value);
+      }
+      const result = await atomic.commit();
+      if (!result.ok) throw new Error("a check failed");
+      version = result.versionstamp;
+      const then = performance.now();
+      latencies.push(then - now);
+      now = then;
+    }
+    const elapsed = (performance.now() - began) / 1000, { user, system } = process.cpuUsage(cpu);
+    latencies.sort((a, b) => a - b);
+    results.push({
+      store: name,
+      atOnce: count,
+      rate: Math.round(seq * count / elapsed),
+      perCpuSecond: Math.round(seq * count / ((user + system) / 1e6)),
+      medianMs: Math.round(latencies[latencies.length >> 1]! * 100) / 100,
+      shared: count,
+      mutations: 4,
+    });
+  }
+  kv.close();
+  return results;
+}
+
 async function start(
   store: FlowStore,
   owned: readonly Ownership[],
@@ -139,21 +194,20 @@ async function start(
   return { step };
 }
 
-/** All three, by turns. */
+/** All of them, one after the other. */
 export async function measureFlowStores(seconds: number): Promise<FlowStoreResult[]> {
   const folder = await Deno.makeTempDir();
   try {
     const results: FlowStoreResult[] = [];
-    for (
-      const [name, open] of [
-        ["file", () => openKvStore({ path: `${folder}/flows` })],
-        ["kv memory", () => openKvStore({ path: ":memory:" })],
-        ["memory", () => openMemoryStore()],
-      ] as const
-    ) {
-      await using store = await open();
-      results.push(...await measureFlowStore(name, store, seconds));
+    for (const [name, path] of [["file", `${folder}/flows`], ["kv memory", ":memory:"]] as const) {
+      {
+        await using store = await openKvStore({ path });
+        results.push(...await measureFlowStore(name, store, seconds));
+      }
+      results.push(...await measurePlainLoop(`${name}, plain loop`, path, seconds));
     }
+    await using store = await openMemoryStore();
+    results.push(...await measureFlowStore("memory", store, seconds));
     return results;
   } finally {
     await Deno.remove(folder, { recursive: true });
@@ -161,7 +215,7 @@ export async function measureFlowStores(seconds: number): Promise<FlowStoreResul
 }
 
 const COLUMNS: readonly Column[] = [
-  ["store", 10],
+  ["store", 21],
   ["at once", 7],
   ["decisions/s", 11],
   ["per CPU s", 9],

@@ -42,6 +42,9 @@ export type { TransactionalKafkaSinkOptions } from "./sink/transactional_setting
  * to the failure policy; any other failure ends the run, which goes on from its last checkpoint. `FencedError` (`kafka_fenced`): another
  * instance has started with the same id, or a transaction took longer than its timeout; starting again would put an end to the other one.
  *
+ * Where a pipeline writes to several topics, one sink with a `topic` function does it in one transaction. Two sinks have a transaction
+ * each: a crash between their commits leaves one of them behind, and the run does not start (`half_committed`).
+ *
  * Where after a crash it cannot be told whether a checkpoint was committed, the run does not start: `checkpoint_undecided`,
  * `half_committed`.
  *

@@ -11,7 +11,7 @@
  */
 import { type Clock, delay } from "../clock.ts";
 import type { Committable, RunOutcome, Sink, SinkCommits, SinkWriter } from "../connector.ts";
-import { asError, codeOf, MailerError, RecordError } from "../errors.ts";
+import { asError, codeOf, isFenced, MailerError, RecordError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { Batch } from "../record.ts";
 import type { OperatorCounters, StageTimes } from "./counters.ts";
@@ -183,8 +183,10 @@ export class SinkTask implements Task {
   async #again<R>(first: unknown, call: () => R | Promise<R>): Promise<R> {
     const { id, retry, clock, signal, counters, logger } = this.#options;
     let error = first;
-    // A record error has been through the failure policy already: writing it again changes nothing.
-    const attempts = first instanceof RecordError ? 1 : retry?.attempts ?? 1;
+    // A record error has been through the failure policy already, and what lasts would only come again.
+    const isFinal = first instanceof RecordError || isFenced(first) ||
+      (first instanceof MailerError && first.lasting);
+    const attempts = isFinal ? 1 : retry?.attempts ?? 1;
     for (let attempt = 2; attempt <= attempts; attempt++) {
       counters.errors++;
       logger.log("warn", "sink failed, trying again", { sink: id, attempt, error: asError(error).message });

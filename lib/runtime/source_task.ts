@@ -170,7 +170,13 @@ export class SourceTask implements Task {
       keepsState,
       ...(requestCheckpoint === undefined ? {} : { checkpoints: { request: requestCheckpoint } }),
     };
-    const reader = await source.open(context);
+    let reader: SourceReader;
+    try {
+      reader = await source.open(context);
+    } catch (error) {
+      if (this.#stop.signal.aborted) return; // stopped before it was open: there is nothing to drain
+      throw error;
+    }
     if (this.#isClosed) await reader.close("failed"); // the run has given up meanwhile
     else this.#reader = reader;
   }

@@ -375,6 +375,17 @@ export interface AvroSinkBlock {
   readonly autoRegister?: boolean;
 }
 
+/** `sink.flow`: one execution a record. Without `url` the program that runs the workflow has to have an engine. */
+export interface FlowSinkBlock {
+  readonly name: string;
+  readonly version?: string;
+  readonly id?: string;
+  readonly input?: string;
+  readonly url?: string;
+  readonly token?: string;
+  readonly concurrency: number;
+}
+
 /** `sink.kafka`. */
 export interface KafkaSinkBlock extends AvroSinkBlock {
   readonly brokers: readonly string[];

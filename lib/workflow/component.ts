@@ -54,8 +54,11 @@ export interface OperatorComponent extends ComponentBase {
 /** A sink. */
 export interface SinkComponent extends ComponentBase {
   readonly kind: "sink";
-  /** How it makes output visible once: in two phases, with its own store, or not at all. `none` = it has no output. */
-  readonly commits: "two-phase" | "atomic" | "no" | "none";
+  /**
+   * How it makes output visible once: in two phases, with its own store, since writing again changes nothing, or not at all.
+   * `none` = it has no output.
+   */
+  readonly commits: "two-phase" | "atomic" | "idempotent" | "no" | "none";
 }
 
 /** Any component. */

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { parsed, pipeline, problemsOf, specOf } from "./kit_test.ts";
+import { MailerError } from "../errors.ts";
 import { problemText } from "./problem.ts";
+import { parseWorkflow } from "./validate.ts";
 
 /** Problems of one operator behind a keyBy, as `path code` inside it. */
 function inOperator(line: string): string[] {
@@ -267,6 +269,32 @@ Deno.test("blocks of sources and sinks, right and wrong", () => {
     [kafka("topic: t, groupID: g, parallel: true"), "source.kafka.groupID excluded"],
     [kafka("topic: t, groupID: 5"), "source.kafka.groupID wrong_type"],
     [kafka("topic: t, groupID: g, deserialize: ''")],
+    [kafka("topic: t, groupID: g, deserialize: avro, schemaRegistry: { url: 'http://r:8081' }")],
+    [kafka("topic: t, groupID: g, deserialize: avro"), "source.kafka.schemaRegistry missing"],
+    [
+      kafka("topic: t, groupID: g, schemaRegistry: { url: 'http://r' }, readerSchema: { type: int }"),
+      "source.kafka.schemaRegistry excluded",
+      "source.kafka.readerSchema excluded",
+    ],
+    [
+      kafka("topic: t, groupID: g, deserialize: avro, schemaRegistry: { url: 'r:8081' }"),
+      "source.kafka.schemaRegistry.url wrong_type",
+    ],
+    [
+      kafka("topic: t, groupID: g, deserialize: avro, schemaRegistry: { url: 'http://u:p@r' }"),
+      "source.kafka.schemaRegistry.url wrong_type",
+    ],
+    [
+      kafka("topic: t, groupID: g, deserialize: avro, schemaRegistry: { url: 'http://r', username: u }"),
+      "source.kafka.schemaRegistry.password missing",
+    ],
+    [
+      kafka(
+        "topic: t, groupID: g, deserialize: avro, schemaRegistry: { url: 'http://r', username: u, password: p, token: t }",
+      ),
+      "source.kafka.schemaRegistry.token excluded",
+    ],
+    ["{ type: file, file: { path: a, deserialize: avro } }", "source.file.deserialize unknown_value"],
     [kafka("topic: t, groupID: g, tls: { certFile: a }"), "source.kafka.tls.keyFile missing"],
     [
       kafka("topic: t, groupID: g, sasl: { mechanism: PLAIN, username: u, password: p }"),
@@ -286,6 +314,8 @@ Deno.test("blocks of sources and sinks, right and wrong", () => {
   }
   const postgres = (more: string) =>
     `{ type: postgres, postgres: { dsn: 'postgres://h/d', table: t, ${more} } }`;
+  const avro = (more: string) =>
+    `{ type: kafka, kafka: { brokers: [b:1], topic: t, serialize: avro, schemaRegistry: { url: 'https://r' }${more} } }`;
   const sinks: [sink: string, ...problems: string[]][] = [
     ["{ type: stdout, stdout: {} }"],
     ["{ type: stdout, stdout: { a: 1 } }", "sink.stdout.a unknown_key"],
@@ -300,6 +330,17 @@ Deno.test("blocks of sources and sinks, right and wrong", () => {
     [
       "{ type: kafka, onError: drop, kafka: { brokers: [b:1], topic: t, onError: drop } }",
       "sink.kafka.onError excluded",
+    ],
+    [avro("")],
+    [avro(", schema: { type: record, name: R, fields: [] }, subject: s, autoRegister: false")],
+    [avro(", schema: [int]"), "sink.kafka.schema wrong_type"],
+    [avro("").replace(/, schemaRegistry.*?\}/, ""), "sink.kafka.schemaRegistry missing"],
+    [
+      avro(", schema: { type: int }, subject: s, autoRegister: true").replace("avro", "json"),
+      "sink.kafka.schemaRegistry excluded",
+      "sink.kafka.schema excluded",
+      "sink.kafka.subject excluded",
+      "sink.kafka.autoRegister excluded",
     ],
     [postgres("mapping: { a.b: c }")],
     [postgres("mapping: {}"), "sink.postgres.mapping too_few"],
@@ -387,6 +428,41 @@ sink: { type: kafka, kafka: { brokers: [b:1], topic: t, onError: drop } }
   const [sink] = spec.sinks;
   assert.deepEqual([sink?.onError, sink?.type === "kafka" && sink.kafka.batchTimeout], ["drop", 1000]);
   assert.ok(sink?.type === "kafka" && !("onError" in sink.kafka));
+});
+
+Deno.test("avro's passwords are secrets, and the file of its schema is looked for", () => {
+  const text = `name: t
+source: { type: stdin }
+sink:
+  type: kafka
+  kafka:
+    brokers: [b:1]
+    topic: t
+    serialize: avro
+    schemaRegistry: { url: "http://r", username: ann, password: "\${PW}" }
+    schema: absent.avsc
+`;
+  const { spec, secrets } = parsed(text, { env: { PW: "sesame-sesame" } });
+  assert.ok(spec?.sinks[0]?.type === "kafka");
+  assert.deepEqual(spec.sinks[0].kafka.schemaRegistry, {
+    url: "http://r",
+    username: "ann",
+    password: "sesame-sesame",
+  });
+  assert.ok(secrets.includes("sesame-sesame"));
+  const read = (content: string | undefined) =>
+    parseWorkflow(text, {
+      file: "flow.yaml",
+      resolveSecret: () => "sesame-sesame",
+      readFile: () => {
+        if (content === undefined) throw new MailerError("x", "not there");
+        return content;
+      },
+    }).problems.map(problemText);
+  const at = "flow.yaml:10:13: sink.kafka.schema";
+  assert.deepEqual(read('{"type":"int"}'), []);
+  assert.deepEqual(read("int"), [`${at}: the file "absent.avsc" is not an Avro schema (a JSON object)`]);
+  assert.deepEqual(read(undefined), [`${at}: the file "absent.avsc" cannot be read: not there`]);
 });
 
 Deno.test("kafka's own watermark block is the source's", () => {

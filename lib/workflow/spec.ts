@@ -106,6 +106,7 @@ export interface SinkBlocks {
   txnKafka: blocks.TxnKafkaBlock;
   postgres: blocks.PostgresBlock;
   file: blocks.FileSinkBlock;
+  flow: blocks.FlowSinkBlock;
   stdout: blocks.EmptyBlock;
   blackhole: blocks.EmptyBlock;
 }

@@ -9,7 +9,7 @@ import { collectingSink, settle, VirtualClock } from "../../testing.ts";
 import { exitCodeOf } from "../../lib/cli/exit_code.ts";
 import { type Manifest, ManifestStore } from "../../lib/checkpoint/manifest.ts";
 import { MailerError } from "../../lib/errors.ts";
-import type { Source, SourceContext, SourceRead } from "../../lib/connector.ts";
+import type { Sink, Source, SourceContext, SourceRead } from "../../lib/connector.ts";
 import { count } from "../../lib/aggregate/mod.ts";
 import { MemoryPages } from "../../lib/state/pages/memory.ts";
 import { committingSink, CrashPoint, lastingBackend, Outside } from "./kit.ts";
@@ -193,5 +193,51 @@ Deno.test("an error that says it lasts, or that another instance took over, ends
     await assert.rejects(handle.done, { code: error.code });
     assert.equal(opened, starts, error.code);
     assert.equal(exitCodeOf(error), error.code === "topic_fenced" ? 4 : 1);
+  }
+});
+
+Deno.test("a stop while a source is being opened is a regular stop", async () => {
+  const source: Source = {
+    type: "slow",
+    describe: () => ({}),
+    open: ({ signal }) =>
+      new Promise((_, reject) =>
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true })
+      ),
+  };
+  const env = createEnv().withClock(new VirtualClock());
+  env.fromSource(source).toSink(collectingSink<unknown>().sink);
+  const handle = env.start();
+  await settle();
+  await handle.stop();
+  assert.equal(handle.status().phase, "stopped");
+});
+
+Deno.test("a sink's retry policy does not repeat what lasts", async () => {
+  for (
+    const [code, lasting, tries] of [["fenced", false, 1], ["refused", true, 1], ["busy", false, 3]] as const
+  ) {
+    let writes = 0;
+    const sink: Sink = {
+      type: "failing",
+      describe: () => ({}),
+      open: () => ({
+        write: () => {
+          writes++;
+          throw new MailerError(code, "no", { lasting });
+        },
+        flush: () => {},
+        close: () => {},
+      }),
+    };
+    const clock = new VirtualClock(), env = createEnv().withClock(clock);
+    env.fromReadable(ReadableStream.from([1])).toSink(sink, { retry: { attempts: 3, delay: 10 } });
+    const handle = env.start();
+    for (let i = 0; i < 5; i++) {
+      await settle();
+      await clock.advance(10);
+    }
+    await assert.rejects(handle.done, { code });
+    assert.equal(writes, tries, code);
   }
 });

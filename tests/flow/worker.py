@@ -54,12 +54,15 @@ def about(job, action, body):
 def keep(job, over, cancelled):
     """Prolongs the lease; each call is answered after a third of it, or at once when the job is not wanted any more."""
     while not over.is_set():
+        begun = time.monotonic()
         try:
-            if not about(job, "heartbeat", {"keep": True, "waitMs": job["lease_ms"] // 3})["wanted"]:
+            if not about(job, "heartbeat", {"keep": True, "waitMs": min(job["lease_ms"] // 3, 60_000)})["wanted"]:
                 cancelled.set()
                 return
         except OSError:
-            over.wait(job["lease_ms"] / 10_000)
+            pass  # it is tried again, as is a call that was answered early
+        if time.monotonic() - begun < job["lease_ms"] / 6000:
+            over.wait(job["lease_ms"] / 6000)
 
 
 def hand_in(job, action, answer, cancelled):

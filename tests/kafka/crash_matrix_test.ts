@@ -6,6 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { UnknownOutcomeError } from "../../connectors/kafka/errors.ts";
+import { kafkaSink } from "../../connectors/kafka/kafka_sink.ts";
 import type { StateBackend } from "../../lib/checkpoint/backend.ts";
 import type { CheckpointStep } from "../../lib/checkpoint/coordinator.ts";
 import { codeOf } from "../../lib/errors.ts";
@@ -209,7 +210,8 @@ function failingOnce(backend: StateBackend, shouldFail: () => boolean): StateBac
 /** Has the checkpoint with this place in the run fail when the sink has prepared it. */
 function failingCheckpoint(world: World, point: CrashPoint, place: number, log: string[]) {
   let persisted = 0, isFailing = false;
-  const setting = world.setting(point, log);
+  const source = slowSource(world.splits, 4, 40); // which goes on reading behind it
+  const setting = { ...world.setting(point, log), source };
   const backend = failingOnce(setting.backend, () => {
     const fails = isFailing;
     isFailing = false;
@@ -224,8 +226,8 @@ function failingCheckpoint(world: World, point: CrashPoint, place: number, log: 
 }
 
 Deno.test("of a checkpoint that failed the records are committed with the next", async () => {
-  for (const place of [1, 3]) {
-    const world = new World(3), log: string[] = [];
+  for (const place of [1, 2]) {
+    const world = new World(3, undefined, 240), log: string[] = [];
     const { env, onPersisted } = failingCheckpoint(world, new CrashPoint(), place, log);
     await env.start({
       onCheckpointStep: (step, number) => step === "persisted" ? onPersisted(number) : undefined,
@@ -239,7 +241,7 @@ Deno.test("of a checkpoint that failed the records are committed with the next",
 Deno.test("a crash in the middle of committing both is noticed: no run goes on from there", async () => {
   let isCrashed = false;
   for (let attempt = 0; attempt < 20 && !isCrashed; attempt++) { // until records come behind the checkpoint that fails
-    const world = new World(3), log: string[] = [], point = new CrashPoint();
+    const world = new World(3, undefined, 240), log: string[] = [], point = new CrashPoint();
     const { env, onPersisted } = failingCheckpoint(world, point, 2, log);
     let next: number | undefined;
     const handle = env.start({
@@ -307,6 +309,35 @@ Deno.test("crash at every call that changes something, in Kafka or in the state,
     }
   }
   assert.ok(crashes > 100 && restored > 60, `${crashes} crashes, ${restored} runs went on from a checkpoint`);
+});
+
+Deno.test("the plain sink, crash at every call that changes something: every row at least once", async () => {
+  let crashes = 0, doubled = 0;
+  for (let at = 1, isThrough = false; !isThrough; at += 1 + Math.floor(at / 25)) {
+    for (const before of [true, false]) {
+      const world = new World(3, undefined, 40), point = new CrashPoint(at, before);
+      const run = (point: CrashPoint) => {
+        const setting = world.setting(point);
+        return sums({
+          ...setting,
+          sink: kafkaSink({ brokers: ["fake"], topic: "out", client: world.kafka.connect }),
+        });
+      };
+      const handle = run(point).start();
+      handle.done.catch(() => {});
+      await Promise.race([handle.done.catch(() => {}), point.happened]);
+      handle.abort(new Error("crashed"));
+      await handle.done.catch(() => {});
+      if (point.crashed) crashes++;
+      else isThrough = true;
+      await run(new CrashPoint()).execute();
+      const { rows } = world.kafka;
+      const what = `crash ${before ? "before" : "behind"} call ${at}`;
+      assert.deepEqual([...new Set(rows)], expectedRows(world.splits), what);
+      if (rows.length > new Set(rows).size) doubled++;
+    }
+  }
+  assert.ok(crashes > 20 && doubled > 0, `${crashes} crashes, ${doubled} runs with rows that came twice`);
 });
 
 Deno.test("runs that crash again and again come to the right end", async () => {

@@ -7,7 +7,7 @@
  * @module
  */
 import type { StateBackend } from "../../lib/checkpoint/backend.ts";
-import type { Source } from "../../lib/connector.ts";
+import type { Sink, Source } from "../../lib/connector.ts";
 import type { Duration } from "../../lib/duration.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { KafkaClientFactory } from "../../connectors/kafka/client.ts";
@@ -76,12 +76,15 @@ export function paced<T>(source: Source<T>, most = 24, batch = 4): Source<T> {
 /** How the pipeline is set up. */
 export interface Setting {
   readonly source: Source<Sample>;
-  readonly sink: Partial<TransactionalKafkaSinkOptions> & { readonly client?: KafkaClientFactory };
+  /** Settings of the transactional sink; or a sink. */
+  readonly sink: Partial<TransactionalKafkaSinkOptions> | Sink;
   readonly backend: StateBackend;
   readonly partitions: number;
   readonly log?: string[];
   readonly interval?: Duration;
 }
+
+const SINK: TransactionalKafkaSinkOptions = { brokers: ["fake:9092"], topic: "out", transactionalId: "sums" };
 
 /** Running sums by key, to the topic `out` unless said otherwise. */
 export function sums({ source, sink, backend, partitions, log = [], interval = "1ms" }: Setting): Env {
@@ -94,10 +97,7 @@ export function sums({ source, sink, backend, partitions, log = [], interval = "
     .keyBy(({ key }) => key, { partitions })
     .reduce((sum: number | undefined, { value }) => (sum ?? 0) + value, { id: "sum" })
     .map((sum, { key }) => `${key} ${sum}`, { id: "row" })
-    .toSink(
-      transactionalKafkaSink({ brokers: ["fake:9092"], topic: "out", transactionalId: "sums", ...sink }),
-      { id: "out" },
-    );
+    .toSink("open" in sink ? sink : transactionalKafkaSink({ ...SINK, ...sink }), { id: "out" });
   return env;
 }
 

@@ -28,7 +28,14 @@ export const flow: Command = async ({ args: [name, ...args], flags }, host) => {
   }
   checkCall(name!, action, args, flags);
   const load = LOADED[name!] ?? (async () => (await import("./verbs.ts")).verb(name!));
-  return await (await load())({ args, flags }, host);
+  try {
+    return await (await load())({ args, flags }, host);
+  } catch (error) {
+    // Whoever typed the call can mend it.
+    if (!(error instanceof MailerError) || error.code !== "invalid_argument") throw error;
+    const { message, hint } = error;
+    throw new MailerError("usage", message, { cause: error, ...(hint === undefined ? {} : { hint }) });
+  }
 };
 
 /** Refuses a call that asks for more, or less, than the action takes. */

@@ -23,6 +23,9 @@ import { durationOption, objectOption, openStoreOf } from "./open.ts";
 import type { FlowFlags } from "./options.ts";
 import { failureText, waitingLines } from "./text.ts";
 
+/** How long a task lies idle whose process was killed, ms: whoever begins again waits for that. */
+const LEASE_MS = 5000;
+
 /** Runs an execution to its end. */
 export const run: Command = async ({ args: [file], flags }, host) => {
   const own: FlowFlags = flags, { with: others = [], workers: module, input, timeout } = own;
@@ -68,7 +71,7 @@ async function carryOut(
   const isKept = flags.dataDir !== undefined;
   await using store = isKept ? await openStoreOf(flags, host, true) : await openMemoryStore({ clock });
   await using engine = new FlowEngine({ store, clock, logger, flows, drainMs: isKept ? 5000 : 100 });
-  for (const [kind, handler] of Object.entries(workers)) engine.worker(kind, handler);
+  for (const [kind, handler] of Object.entries(workers)) engine.worker(kind, handler, { leaseMs: LEASE_MS });
   await engine.start();
   const client = new FlowClient({ store, engine, clock }), stop = new AbortController();
   let interrupts = 0;

@@ -28,13 +28,21 @@ import {
 } from "../fold/mod.ts";
 import type { FlowStore, Page, Query } from "../store/port.ts";
 import { type BulkAction, type BulkOptions, type BulkResult, runBulk } from "./bulk.ts";
-import { checkCommandId, checkSeq, checkToken, commandOf, type Instant, instantMs, invalid, newId } from "./commands.ts";
+import {
+  checkCommandId,
+  checkSeq,
+  checkToken,
+  commandOf,
+  type Instant,
+  instantMs,
+  invalid,
+  newId,
+} from "./commands.ts";
 import { type DeadLetterView, letterView, redriven } from "./dead_letters.ts";
 import { ended, FlowClientError, notFound, outcomeUnknown, refusalError } from "./errors.ts";
 import {
   type HistoryOptions,
   isEnd,
-  noDecision,
   outputsOf,
   Reader,
   recorded,
@@ -157,6 +165,8 @@ export interface ListedFlow {
 const TIMEOUT_MS = 30_000;
 /** Executions a client remembers itself. */
 const REMEMBERED = 256;
+/** Codes of refusals that may be those of a command that has been carried out. */
+const WAS_DONE = ["rejected", "execution_ended"];
 const STATUSES = ["running", "waiting", "completed", "failed", "cancelled"];
 
 /** Asks an engine, or the store that engines work on. Any number of calls may be under way together. */
@@ -187,7 +197,8 @@ export class FlowClient {
    * `execution_exists` with `joinExisting: false`; `outcome_unknown`.
    */
   async start(flow: string, input?: unknown, options: StartOptions = {}): Promise<Started> {
-    const { id = newId(), version, startAt, deadline, signals = [], joinExisting = true, traceparent } = options;
+    const { id = newId(), version, startAt, deadline, signals = [], joinExisting = true, traceparent } =
+      options;
     checkToken(flow, "name of a flow");
     checkToken(id, "id of an execution");
     const given = signals.map((signal) => ({ id: newId(), ...signal }));
@@ -204,20 +215,25 @@ export class FlowClient {
       ...(given.length === 0 ? {} : { signals: given }),
     }, traceparent);
     const compiled = await this.#compiled(flow, version);
-    const before = await this.#reader.look(id);
+    // Its own engine says all that is looked at here.
+    const isOwn = this.#engine?.owns(id) === true, before = isOwn ? undefined : await this.#reader.look(id);
     if (before !== undefined) {
       if (before.state.flow !== flow) throw conflict(id, before.state.flow);
       if (!joinExisting) throw exists(id);
       if (given.length === 0 || hasEnded(before.state)) return { id, joined: true };
-    } else {
+    } else if (!isOwn) {
       const verdict = decide(compiled, undefined, command, this.#clock.now());
       if (!verdict.ok) throw refusalError(verdict);
     }
     const answer = await this.#ask(command);
-    if (answer === undefined) await this.#started(id, flow, given.map((signal) => signal.id));
-    const joined = answer?.joined ?? before !== undefined;
+    if (answer !== undefined) {
+      const joined = answer.joined === true;
+      if (joined && !joinExisting) throw exists(id);
+      return { id, joined };
+    }
+    await this.#started(id, flow, given.map((signal) => signal.id));
     if (!joinExisting && await this.#isOthers(id, command.id)) throw exists(id);
-    return { id, joined };
+    return { id, joined: before !== undefined };
   }
 
   /** Waits until another process has carried out a start. */
@@ -271,14 +287,14 @@ export class FlowClient {
     execId: string,
     node: string,
     value?: unknown,
-    { id = newId(), key }: CommandOptions & { readonly key?: string } = {},
+    { id, key }: CommandOptions & { readonly key?: string } = {},
   ): Promise<Sent> {
     checkToken(node, "id of a node");
-    return await this.#send("resume", execId, id, {
+    return await this.#send("resume", execId, id ?? newId(), {
       node,
       ...(key === undefined ? {} : { key }),
       ...(value === undefined ? {} : { value }),
-    });
+    }, id !== undefined);
   }
 
   /** Ends an execution, and what it has begun. One that has ended stays as it is. */
@@ -292,13 +308,14 @@ export class FlowClient {
   }
 
   /** Holds the way on, retries and waiting; what is under way goes on. */
-  async pause(execId: string, reason?: string, { id = newId() }: CommandOptions = {}): Promise<Sent> {
-    return await this.#send("pause", execId, id, reason === undefined ? {} : { reason });
+  async pause(execId: string, reason?: string, { id }: CommandOptions = {}): Promise<Sent> {
+    const data = reason === undefined ? {} : { reason };
+    return await this.#send("pause", execId, id ?? newId(), data, id !== undefined);
   }
 
   /** Lets go on what a pause held. */
-  async unpause(execId: string, { id = newId() }: CommandOptions = {}): Promise<Sent> {
-    return await this.#send("unpause", execId, id, {});
+  async unpause(execId: string, { id }: CommandOptions = {}): Promise<Sent> {
+    return await this.#send("unpause", execId, id ?? newId(), {}, id !== undefined);
   }
 
   /**
@@ -338,7 +355,8 @@ export class FlowClient {
   async stateAt(execId: string, seq: number): Promise<ExecutionView> {
     checkToken(execId, "id of an execution");
     checkSeq(seq);
-    return viewOf(await this.#reader.at(execId, seq));
+    const past = await this.#reader.at(execId, seq);
+    return stateView(past.state, past.seq, past.archived);
   }
 
   /** What has happened, in order, whether it is archived or not. */
@@ -372,7 +390,10 @@ export class FlowClient {
    * @throws {FlowClientError} `execution_not_found`; `wait_timed_out`.
    */
   async wait(execId: string, options: WaitOptions = {}): Promise<ExecutionView> {
-    return await this.waitUntil(execId, ({ status }) => isEnd(status), options);
+    checkToken(execId, "id of an execution");
+    const found = await this.#reader.until(execId, options, () => this.#reader.ended(execId));
+    if (found === undefined) throw timedOut(`execution "${execId}" has not ended`, options);
+    return viewOf(found);
   }
 
   /**
@@ -395,12 +416,7 @@ export class FlowClient {
       const view = viewOf(execution);
       return predicate(view) || isEnd(view.status) ? view : undefined;
     });
-    if (found === undefined) {
-      throw new FlowClientError(
-        "wait_timed_out",
-        `execution "${execId}": not so within ${options.timeoutMs} ms`,
-      );
-    }
+    if (found === undefined) throw timedOut(`execution "${execId}" is not what was waited for`, options);
     if (predicate(found)) return found;
     throw new FlowClientError("execution_ended", `execution "${execId}" has ended: ${found.status}`, {
       execution: found,
@@ -480,7 +496,10 @@ export class FlowClient {
     const problems = migrationProblems(from, to, state, nodes);
     if (dryRun) return { ...found, problems, migrated: false };
     if (problems.length > 0) {
-      throw new FlowClientError("rejected", `execution "${execId}" cannot go on there: ${problems.join("; ")}`);
+      throw new FlowClientError(
+        "rejected",
+        `execution "${execId}" cannot go on there: ${problems.join("; ")}`,
+      );
     }
     const command = commandOf("migrate", id, execId, {
       flow_hash: to.hash,
@@ -517,9 +536,13 @@ export class FlowClient {
     const id = `${type}.${execId}.${newId()}`, before = await this.#reader.get(execId);
     if (isDone(before)) return { id, changed: false };
     if (!hasEnded(before.state)) {
-      throw new FlowClientError("rejected", `execution "${execId}" has not ended: ${statusOf(before.state)}`, {
-        hint: "cancel it first",
-      });
+      throw new FlowClientError(
+        "rejected",
+        `execution "${execId}" has not ended: ${statusOf(before.state)}`,
+        {
+          hint: "cancel it first",
+        },
+      );
     }
     const answer = await this.#ask(commandOf(type, id, execId, {}));
     if (answer !== undefined) return sent(id, answer);
@@ -599,13 +622,28 @@ export class FlowClient {
     execId: string,
     id: string,
     data: Parameters<typeof commandOf<T>>[3],
+    isGiven: boolean,
   ): Promise<Sent> {
     checkToken(execId, "id of an execution");
     checkCommandId(id);
-    const command = commandOf(type, id, execId, data), execution = await this.#reader.live(execId);
-    if (hasEnded(execution.state)) throw ended(execId, execution.state.phase);
-    this.#preview(execution, command as Command);
-    return sent(id, await this.#ask(command as Command));
+    const command = commandOf(type, id, execId, data) as Command;
+    try {
+      const execution = await this.#reader.live(execId);
+      if (hasEnded(execution.state)) throw ended(execId, execution.state.phase);
+      this.#preview(execution, command);
+      return sent(id, await this.#ask(command));
+    } catch (error) {
+      // What was done before is not refused because of what has come of it.
+      if (isGiven && WAS_DONE.includes(codeOf(error)) && await this.#wasDone(execId, id)) {
+        return { id, changed: false };
+      }
+      throw error;
+    }
+  }
+
+  /** Whether a command has led to something. */
+  async #wasDone(execId: string, id: string): Promise<boolean> {
+    return (await this.history(execId)).some((event) => event.cmd_id === id);
   }
 
   /** Refuses what would be refused as things stand: where another process decides it, nobody would hear of it. */
@@ -641,6 +679,10 @@ export class FlowClient {
     if (found === undefined) throw outcomeUnknown(what, this.#timeoutMs);
     return found;
   }
+}
+
+function timedOut(what: string, { timeoutMs }: WaitOptions): FlowClientError {
+  return new FlowClientError("wait_timed_out", `${what} within ${timeoutMs} ms`);
 }
 
 function sent(id: string, answer: { readonly changed: boolean } | undefined): Sent {

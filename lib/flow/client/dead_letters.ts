@@ -12,9 +12,9 @@ import { FlowClientError } from "./errors.ts";
 export interface DeadLetterView {
   /** Later ones are greater. */
   readonly id: string;
-  /** `cmd` or `job`. */
+  /** `cmd`, `job` or `trigger`. */
   readonly kind: string;
-  /** Execution of a command, or id of a job. */
+  /** Execution of a command or of a message's start, or id of a job. */
   readonly key: string;
   /** ms */
   readonly time: number;
@@ -61,10 +61,14 @@ function valueOf(text: string): unknown {
  */
 export function redriven({ kind, id, text }: DeadLetter): NewCommand {
   const { body } = JSON.parse(text) as Stored;
-  if (kind !== "cmd") {
-    throw new FlowClientError("rejected", `dead letter "${id}" is about a ${kind}, which cannot be done again`, {
-      hint: "its attempt has failed: rerun the execution from that node",
-    });
+  if (kind !== "cmd" && kind !== "trigger") {
+    throw new FlowClientError(
+      "rejected",
+      `dead letter "${id}" is about a ${kind}, which cannot be done again`,
+      {
+        hint: "its attempt has failed: rerun the execution from that node",
+      },
+    );
   }
   try {
     const command = decodeCommand(body);

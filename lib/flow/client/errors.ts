@@ -34,6 +34,7 @@ export type FlowErrorCode =
 
 /** An error of a client. */
 export class FlowClientError extends MailerError {
+  /** Which error it is. */
   declare readonly code: FlowErrorCode;
   /** How the execution ended, where it ended before what was waited for. */
   readonly execution: ExecutionView | undefined;

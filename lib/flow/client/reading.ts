@@ -50,6 +50,14 @@ export interface WaitOptions {
   readonly timeoutMs?: number;
 }
 
+/** An execution as it was. */
+export interface PastExecution extends Pick<Execution, "state" | "flow"> {
+  /** Sequence of the decision behind which it was so. */
+  readonly seq: number;
+  /** Whether it is archived now. */
+  readonly archived: boolean;
+}
+
 const PAGE = 256;
 const FIRST_PAUSE = 50, LONGEST_PAUSE = 2000;
 
@@ -88,6 +96,13 @@ export class Reader {
     return execution;
   }
 
+  /** As it ended; undefined while it has not. */
+  async ended(execId: string): Promise<Execution | undefined> {
+    const head = await this.#store.executions.head(execId);
+    if (head === undefined) throw notFound(execId);
+    return isEnd(head.summary.status) ? await this.get(execId) : undefined;
+  }
+
   /** One that may still change. */
   async live(execId: string): Promise<Execution> {
     const execution = await this.get(execId);
@@ -96,21 +111,20 @@ export class Reader {
   }
 
   /** As it was behind a decision. */
-  async at(execId: string, seq: number): Promise<Execution> {
-    const execution = await this.get(execId), { head } = execution;
-    if (seq === head.seq) return execution;
+  async at(execId: string, seq: number): Promise<PastExecution> {
+    const { head, state, flow } = await this.get(execId), archived = head.summary.archived === true;
+    if (seq === head.seq) return { state, flow, seq, archived };
     if (seq > head.seq) throw noDecision(execId, seq, head.seq);
     const past = await this.#own.at(execId, seq);
     if (past === undefined) throw notFound(execId);
-    return {
-      state: past.state,
-      head: { ...head, seq: past.seq },
-      flow: await this.#own.flowOf(execId, past.state),
-    };
+    return { ...past, flow: await this.#own.flowOf(execId, past.state), archived };
   }
 
   /** Its decisions. */
-  async decisions(execId: string, { from = 1, limit = Infinity }: HistoryOptions = {}): Promise<StoredDecision[]> {
+  async decisions(
+    execId: string,
+    { from = 1, limit = Infinity }: HistoryOptions = {},
+  ): Promise<StoredDecision[]> {
     const all = await this.#own.history(execId);
     if (all === undefined) throw notFound(execId);
     return all.filter(({ seq }) => seq >= from).slice(0, limit);

@@ -32,13 +32,13 @@ const NAMES: Readonly<Record<Scope, ReadonlySet<string>>> = {
 };
 
 /** Fields whose expression gives one of some kinds, by their names. */
-const KINDS: Readonly<Record<string, readonly string[]>> = {
-  when: ["bool"],
-  over: ["list", "null"],
-  output: ["map", "null"],
-  input: ["map"],
-  until: ["text", "timestamp"],
-};
+const KINDS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["when", ["bool"]],
+  ["over", ["list", "null"]],
+  ["output", ["map", "null"]],
+  ["input", ["map"]],
+  ["until", ["text", "timestamp"]],
+]);
 
 /** Shortest name whose likeness to another is taken for a mistake. */
 const SHORTEST_TYPO = 4;
@@ -102,15 +102,21 @@ class Checker {
     this.#warnings = warnings;
   }
 
-  /** Checks all expressions in a value of a type. */
-  value(type: FieldType, node: DocumentNode, path: Path, scope: Scope): void {
+  /** Checks all expressions in a value of a type. `field` is the field it is of; empty where the user named it. */
+  value(
+    type: FieldType,
+    node: DocumentNode,
+    path: Path,
+    scope: Scope,
+    field: string = String(path.at(-1)),
+  ): void {
     if (type === TEMPLATE) this.#template(node, path, scope);
     else if (type === SHAPE) this.#shape(node, path, scope);
-    else if (type.kind === "expression") this.#text(node, path, scope);
+    else if (type.kind === "expression") this.#text(node, path, scope, field);
     else if (type.kind === "list" && node.kind === "list") {
       node.items.forEach((item, i) => this.value(type.of, item, [...path, i], scope));
     } else if (type.kind === "map" && node.kind === "map") {
-      for (const { key, value } of node.entries) this.value(type.of, value, [...path, key], scope);
+      for (const { key, value } of node.entries) this.value(type.of, value, [...path, key], scope, "");
     } else if (type.kind === "block" && node.kind === "map") this.#block(type.fields, node, path, scope);
   }
 
@@ -125,7 +131,7 @@ class Checker {
     const text = node.value;
     this.#reporting(node, path, 0, () => {
       for (const part of templateParts(text, scope)) {
-        if ("expression" in part) this.#expression(part.expression, node, path, scope, part.offset);
+        if ("expression" in part) this.#expression(part.expression, node, path, scope, part.offset, "");
       }
     });
   }
@@ -134,20 +140,20 @@ class Checker {
     if (node.kind === "list") node.items.forEach((item, i) => this.#shape(item, [...path, i], scope));
     else if (node.kind === "map") {
       for (const { key, value } of node.entries) this.#shape(value, [...path, key], scope);
-    } else this.#text(node, path, scope);
+    } else this.#text(node, path, scope, "");
   }
 
-  #text(node: DocumentNode, path: Path, scope: Scope): void {
+  #text(node: DocumentNode, path: Path, scope: Scope, field: string): void {
     if (node.kind !== "scalar" || typeof node.value !== "string") return;
     if (node.value.trim() === "" && path.at(-1) !== undefined && !path.includes("with")) return; // reported as no text
-    this.#expression(node.value, node, path, scope, 0);
+    this.#expression(node.value, node, path, scope, 0, field);
   }
 
-  #expression(text: string, node: ScalarNode, path: Path, scope: Scope, offset: number): void {
+  #expression(text: string, node: ScalarNode, path: Path, scope: Scope, offset: number, field: string): void {
     this.#reporting(node, path, offset, () => {
       const { names, kind } = compileFor(text, scope);
       for (const name of names) this.#name(name, node, path, scope, offset);
-      const wanted = path.includes("with") ? undefined : KINDS[String(path.at(-1))];
+      const wanted = KINDS.get(field);
       if (wanted !== undefined && kind !== "any" && !wanted.includes(kind)) {
         const message = `the expression gives ${kind}, expected ${wanted.join(" or ")}`;
         this.#warnings.add(node.place, path, "wrong_kind", message);

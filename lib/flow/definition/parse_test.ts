@@ -1,3 +1,4 @@
+import { parseFlow } from "./parse.ts";
 import assert from "node:assert/strict";
 import { problemText } from "../../workflow/problem.ts";
 import { EVERYTHING, flowOf, nodes, nodesOf, parsed, problemsOf } from "./kit_test.ts";
@@ -499,4 +500,14 @@ nodes:
   assert.deepEqual(Object.keys(definition.channels), ["__proto__", "toString"]);
   assert.deepEqual(definition.nodes.map(({ id }) => id), ["__proto__", "constructor", "hasOwnProperty"]);
   assert.deepEqual(Object.keys(definition.nodes[0]!.meta!), ["__proto__"]);
+});
+
+Deno.test("names of a user's own mean nothing else: attributes called like fields, or like members of every object", () => {
+  for (const name of ["toString", "constructor", "input", "output", "when", "over"]) {
+    const { problems, warnings } = parseFlow(
+      `name: x\nsearch_attributes: { ${name}: "1" }\nnodes: [ { id: a, type: task, kind: work } ]\n`,
+      { file: "x.yaml" },
+    );
+    assert.deepEqual([problems, warnings], [[], []], name);
+  }
 });

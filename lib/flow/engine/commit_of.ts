@@ -24,6 +24,8 @@ import type { Execution } from "./executions.ts";
 
 /** A job as it lies in its queue: which attempt it is, and what has to be known before it is handed out. */
 export interface QueuedJob extends AttemptRef {
+  /** Name of the flow. */
+  readonly flow?: string;
   readonly node: string;
   /** Longest silence of its worker, ms. */
   readonly heartbeat?: number;
@@ -62,7 +64,7 @@ export function partsOf(
   for (const effect of effects) {
     switch (effect.type) {
       case "job":
-        jobs.push(newJob(effect, now, reserve));
+        jobs.push(newJob(effect, state.flow, now, reserve));
         break;
       case "stop":
         removeJobs.push(effect.id);
@@ -119,12 +121,13 @@ export function answeredJob(command: Command, before: Execution | undefined): st
   return before !== undefined && Object.hasOwn(before.head.jobs, id) ? [id] : [];
 }
 
-function newJob(effect: JobEffect, now: number, reserve: Reserve): NewJob {
+function newJob(effect: JobEffect, flow: string, now: number, reserve: Reserve): NewJob {
   const { id, kind, priority, key, generation, attempt, node, heartbeat, concurrency, rate, cache } = effect;
   const job: QueuedJob = {
     key,
     generation,
     attempt,
+    flow,
     node,
     ...(heartbeat === undefined ? {} : { heartbeat }),
     ...(concurrency === undefined ? {} : { concurrency }),

@@ -38,9 +38,11 @@ export interface EngineCounters {
   jobs: number;
   /** Attempts that were answered by a result from before. */
   cacheHits: number;
-  /** Histories that were begun anew, executions that were archived and deleted. */
+  /** Histories that were begun anew. */
   continued: number;
+  /** Executions that were archived. */
   archived: number;
+  /** Executions that were deleted. */
   deleted: number;
 }
 

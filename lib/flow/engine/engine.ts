@@ -13,6 +13,7 @@ import { asError, MailerError } from "../../errors.ts";
 import { type Logger, silentLogger } from "../../log.ts";
 import type { Flow } from "../definition/mod.ts";
 import { type Command, MAX_DECISION_EVENTS } from "../fold/mod.ts";
+import { Scheduler, Schedules, type ScheduleSpec } from "../schedule/mod.ts";
 import type { FlowStore } from "../store/port.ts";
 import { newCommand, SNAPSHOT_EVERY } from "./commit_of.ts";
 import { EngineCore, type EngineCounters } from "./core.ts";
@@ -30,6 +31,10 @@ export interface EngineOptions {
   readonly name?: string;
   /** Flows it registers when it starts. */
   readonly flows?: readonly Flow[];
+  /** Schedules it stores when it starts; what is stored already goes on as it is. */
+  readonly schedules?: readonly ScheduleSpec[];
+  /** How often changes of schedules by other processes are looked for, ms; a tenth as often while there are none. Default 1,000. */
+  readonly schedulePollMs?: number;
   /** Partitions it may own. Default: all that are free. */
   readonly partitions?: readonly number[];
   /** Default: the machine's. */
@@ -60,6 +65,9 @@ const SWEEP_EVERY = 60_000;
 export class FlowEngine implements AsyncDisposable {
   /** Names it among all engines there ever were. */
   readonly name: string;
+  /** What it starts by the clock. */
+  readonly schedules: Schedules;
+  readonly #scheduler: Scheduler;
   readonly #options: EngineOptions;
   readonly #core: EngineCore;
   readonly #workers: LocalWorkers;
@@ -91,6 +99,17 @@ export class FlowEngine implements AsyncDisposable {
       answer: (command) => this.#handIn(command),
     }, this.name);
     this.#core.jobs = this.#workers;
+    const { schedulePollMs: pollMs } = options;
+    this.#scheduler = new Scheduler({
+      store,
+      clock,
+      logger,
+      flows,
+      // One of the engines; that there may be two for a while does no harm.
+      isActive: () => this.#runners.has(0),
+      ...(pollMs === undefined ? {} : { pollMs }),
+    });
+    this.schedules = new Schedules({ store, clock, onChange: () => this.#scheduler.wake() });
   }
 
   /** Shared with what is built on the engine. */
@@ -120,7 +139,9 @@ export class FlowEngine implements AsyncDisposable {
       throw new MailerError("already_started", "the engine was started already");
     }
     for (const flow of this.#options.flows ?? []) await this.#core.flows.register(flow);
+    for (const schedule of this.#options.schedules ?? []) await this.schedules.put(schedule);
     await this.#own();
+    this.#scheduler.start();
     this.#owning = this.#keepOwning();
     this.#sweeping = this.#keepSweeping();
     return this;
@@ -149,10 +170,17 @@ export class FlowEngine implements AsyncDisposable {
     return undefined;
   }
 
+  /** Whether it decides the commands for an execution. */
+  owns(execId: string): boolean {
+    return this.#runners.has(this.#core.store.partitions.of(execId));
+  }
+
   /** An execution as it is now. */
   async look(execId: string): Promise<Execution | undefined> {
-    const { store, executions } = this.#core;
-    const isOwn = this.#runners.has(store.partitions.of(execId));
+    const { store, executions, clock } = this.#core;
+    const ownership = this.#runners.get(store.partitions.of(execId))?.ownership;
+    // Beyond its time others may have written, though this process has not heard of it yet.
+    const isOwn = ownership !== undefined && !ownership.lost && clock.now() < ownership.until;
     return await (isOwn ? executions.get(execId) : executions.read(execId));
   }
 
@@ -194,7 +222,11 @@ export class FlowEngine implements AsyncDisposable {
         const ownership = await store.partitions.acquire(partition, this.name, ownershipMs);
         if (ownership === undefined) return;
         if (this.#stop.signal.aborted) await store.partitions.release(ownership);
-        else this.#runners.set(partition, new PartitionRunner(this.#core, ownership));
+        else {
+          // What is remembered of an earlier time may have been changed by others since.
+          this.#core.executions.forget((execId) => store.partitions.of(execId) === partition);
+          this.#runners.set(partition, new PartitionRunner(this.#core, ownership));
+        }
       } catch (error) {
         logger.log("warn", "a partition could not be taken", { partition, error: asError(error).message });
       }
@@ -223,10 +255,21 @@ export class FlowEngine implements AsyncDisposable {
     }
   }
 
+  /** One that cannot be given back is another's when its time is over. */
+  async #giveBack(runner: PartitionRunner): Promise<void> {
+    const { store, logger } = this.#core, { ownership } = runner, { partition } = ownership;
+    runner.lose();
+    try {
+      await store.partitions.release(ownership);
+    } catch (error) {
+      logger.log("warn", "a partition could not be given back", { partition, error: asError(error).message });
+    }
+  }
+
   async #drain(): Promise<void> {
-    const { clock, store } = this.#core, { drainMs = DRAIN_MS } = this.#options;
+    const { clock } = this.#core, { drainMs = DRAIN_MS } = this.#options;
     // Workers first: their answers still find the partitions in these hands.
-    const working = this.#workers.drain();
+    const working = Promise.all([this.#workers.drain(), this.#scheduler.stop()]);
     const timeUp = Promise.withResolvers<void>(), alarm = clock.schedule(drainMs, timeUp.resolve);
     await Promise.race([working, timeUp.promise]);
     this.#workers.abort();
@@ -235,10 +278,7 @@ export class FlowEngine implements AsyncDisposable {
     alarm.cancel();
     this.#stop.abort(new MailerError("stopped", "the engine stops"));
     await Promise.all([this.#owning, this.#sweeping]);
-    for (const runner of runners) {
-      runner.lose();
-      await store.partitions.release(runner.ownership);
-    }
+    await Promise.all(runners.map((runner) => this.#giveBack(runner)));
     this.#runners.clear();
   }
 }

@@ -16,7 +16,9 @@ import type { Flows } from "./flows.ts";
 
 /** An execution as it is known. */
 export interface Execution {
+  /** The end of its log. */
   readonly head: Head;
+  /** What its events add up to. */
   readonly state: State;
   /** The version it runs on. */
   readonly flow: CompiledFlow;
@@ -99,6 +101,11 @@ export class Executions {
   /** Forgets it: somebody else has written. */
   drop(execId: string): void {
     this.#known.delete(execId);
+  }
+
+  /** Forgets those that others may have written. */
+  forget(isOthers: (execId: string) => boolean): void {
+    for (const execId of [...this.#known.keys()]) if (isOthers(execId)) this.#known.delete(execId);
   }
 
   /**
@@ -208,7 +215,10 @@ export class Executions {
 }
 
 function damaged(execId: string, seq: number): MailerError {
-  return new MailerError("history_damaged", `execution "${execId}" has a gap in its history at decision ${seq}`);
+  return new MailerError(
+    "history_damaged",
+    `execution "${execId}" has a gap in its history at decision ${seq}`,
+  );
 }
 
 /** Begins the names of the segments of a history; the index of the first event follows, at full width. */

@@ -39,7 +39,7 @@ export async function continueHistory(
       },
     },
   };
-  const verdict = decide(flow, state, command, clock.now());
+  const verdict = decide(flow, state, command, Math.floor(clock.now()));
   if (!verdict.ok || verdict.events.length === 0) return;
   const parts = partsOf(command, execution, verdict, {
     now: Math.floor(clock.now()),

@@ -3,6 +3,7 @@
  *
  * @module
  */
+export { type BuiltInOptions, builtInWorkers, type EmittedRecord } from "./builtin.ts";
 export type { EngineCounters, Listener } from "./core.ts";
 export { type EngineOptions, FlowEngine } from "./engine.ts";
 export type { Execution } from "./executions.ts";

@@ -33,6 +33,7 @@ export type Answer = Answered | Refusal;
 
 /** A command that was carried out, or came too late or again. */
 export interface Answered {
+  /** It was not refused. */
   readonly ok: true;
   /** The state behind it; undefined where the execution has been deleted. */
   readonly state: State | undefined;
@@ -51,6 +52,8 @@ const DELIVERIES = 64;
 /** Deliveries after which what is not there is not expected to come any more. */
 const MISSING_DELIVERIES = 3;
 const LONGEST_WAIT = 30_000;
+/** Types of commands whose repetitions neither the state nor the events tell: what they ask for could be done again. */
+const UNREMEMBERED: readonly Command["type"][] = ["resume", "pause", "unpause", "migrate"];
 /** Most commands and timers taken in at once. */
 const ROOM = 512;
 
@@ -70,6 +73,8 @@ export class PartitionRunner {
   readonly #stop = new AbortController();
   /** What is to be decided, by execution. An execution is in it while it is worked on. */
   readonly #queues = new Map<string, Item[]>();
+  /** How often the decision of a timer has failed, by the timer's key. */
+  readonly #tries = new Map<string, number>();
   #size = 0;
   #idle: (() => void) | undefined;
   #roomy: (() => void) | undefined;
@@ -146,14 +151,19 @@ export class PartitionRunner {
 
   async #takeSome(room: number): Promise<number> {
     const { store } = this.#core;
-    const [deliveries, timers] = await Promise.all([
+    const [pulled, due] = await Promise.allSettled([
       store.inbox.pull(this.#ownership, room),
       store.timers.due(this.#ownership, room),
     ]);
+    // What one of them has handed out is not handed out again, whatever became of the other.
+    const deliveries = pulled.status === "fulfilled" ? pulled.value : [];
+    const timers = due.status === "fulfilled" ? due.value : [];
     for (const delivery of deliveries) {
       this.#add({ execId: delivery.execId, from: { kind: "delivery", delivery } });
     }
     for (const timer of timers) this.#add({ execId: timer.execId, from: { kind: "timer", timer } });
+    if (pulled.status === "rejected") throw pulled.reason;
+    if (due.status === "rejected") throw due.reason;
     return deliveries.length + timers.length;
   }
 
@@ -198,6 +208,7 @@ export class PartitionRunner {
       data: { timer_id: timer.id },
     };
     const answer = await this.#carryOut(command, undefined);
+    this.#tries.delete(timer.key);
     // What a timer came too late for, or what a pause holds, is not asked for again: an unpause sets it anew.
     if (!answer.ok || !answer.changed) await this.#core.store.timers.drop(this.#ownership, timer);
   }
@@ -304,7 +315,8 @@ export class PartitionRunner {
   }
 
   async #decide(command: Command, before: Execution | undefined): Promise<Verdict> {
-    const { flows, executions, clock, maxEvents } = this.#core, now = clock.now();
+    const { flows, executions, clock, maxEvents } = this.#core;
+    const now = Math.floor(clock.now()); // as it is written: what is remembered is what will be read
     switch (command.type) {
       case "start": {
         const flow = before?.flow ?? await flows.find(command.data.flow, command.data.version);
@@ -353,6 +365,7 @@ export class PartitionRunner {
       ...parts,
       ...(before === undefined ? {} : { head: before.head }),
       ...(delivery === undefined ? {} : { command: delivery }),
+      ...(UNREMEMBERED.includes(command.type) ? { dedup: [`done.${command.id}`] } : {}),
     };
     let outcome: CommitOutcome | undefined;
     try {
@@ -432,6 +445,19 @@ export class PartitionRunner {
     await store.timers.drop(this.#ownership, timer);
   }
 
+  /** A timer whose decision failed comes again, later and later; it stays handed out until then. */
+  #putOff(timer: DueTimer): void {
+    const { clock, store } = this.#core, { signal } = this.#stop;
+    if (signal.aborted) return; // the next owner gets it
+    const tries = (this.#tries.get(timer.key) ?? 0) + 1;
+    this.#tries.set(timer.key, tries);
+    const alarm = clock.schedule(Math.min(LONGEST_WAIT, 1000 * 2 ** (tries - 1)), () => {
+      signal.removeEventListener("abort", alarm.cancel);
+      store.timers.release(this.#ownership, timer);
+    });
+    signal.addEventListener("abort", alarm.cancel, { once: true });
+  }
+
   /** A command that failed for now is tried again; whoever waits for one is told. */
   async #failed({ from, execId }: Item, error: unknown): Promise<void> {
     const { store, logger } = this.#core, isLost = this.#ownership.lost || codeOf(error) === "partition_lost";
@@ -442,7 +468,7 @@ export class PartitionRunner {
       error: asError(error).message,
     });
     try {
-      if (from.kind === "timer") return store.timers.release(this.#ownership, from.timer);
+      if (from.kind === "timer") return this.#putOff(from.timer);
       const { delivery } = from;
       if (delivery.deliveries >= DELIVERIES) return await this.#deadLetter(delivery, asError(error).message);
       const wait = Math.min(LONGEST_WAIT, 1000 * 2 ** (delivery.deliveries - 1));
@@ -481,5 +507,13 @@ function archived({ state, head }: Execution, command: Command): Answer {
   if (command.type === "start" && command.data.flow === state.flow) {
     return { ok: true, state, seq: head.seq, changed: false, joined: true };
   }
-  return { ok: false, code: "rejected", message: `execution "${command.exec_id}" is archived` };
+  const { exec_id: id } = command;
+  if (command.type === "start") {
+    return {
+      ok: false,
+      code: "conflict",
+      message: `the id "${id}" belongs to an execution of "${state.flow}"`,
+    };
+  }
+  return { ok: false, code: "rejected", message: `execution "${id}" is archived` };
 }

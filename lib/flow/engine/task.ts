@@ -79,7 +79,7 @@ export function done(result: TaskResult): Done {
 
 /** An error after which a task is not tried again. */
 export class PermanentError extends MailerError {
-  /** @param message Why it cannot be done. */
+  /** Its code is `permanent`; the message says why it cannot be done. */
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super("permanent", message, options);
   }

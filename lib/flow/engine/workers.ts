@@ -10,17 +10,10 @@
  */
 import type { Alarm } from "../../clock.ts";
 import { asError, codeOf, MailerError } from "../../errors.ts";
-import { parseJson } from "../../json.ts";
-import {
-  answerId,
-  type AttemptRef,
-  type Command,
-  type CommandData,
-  type JobBody,
-  jobBody,
-  type JobEffect,
-} from "../fold/mod.ts";
+import { parseExact, stringifyJson } from "../../json.ts";
+import type { Command, CommandData, JobBody, JobEffect } from "../fold/mod.ts";
 import type { LeasedJob, NewJob } from "../store/port.ts";
+import { answerOf, type AnswerType, limitsOf, openJob } from "./attempt.ts";
 import type { QueuedJob } from "./commit_of.ts";
 import type { EngineCore, JobTaker } from "./core.ts";
 import type { Execution } from "./executions.ts";
@@ -53,10 +46,6 @@ export interface JobDesk {
 
 const CONCURRENCY = 4;
 const LEASE_MS = 30_000;
-/** Deliveries of an attempt until it is given up. */
-const DELIVERIES = 5;
-/** How long a job waits that its limits keep back, ms: as long as nothing is known, twice as long each time. */
-const BUSY_MS = 200;
 /** Wait before an answer that could not be handed in is handed in again, ms. */
 const ANSWER_AGAIN_MS = 500;
 
@@ -95,10 +84,6 @@ export class LocalWorkers implements JobTaker {
   readonly #name: string;
   readonly #kinds = new Map<string, Kind>();
   readonly #running = new Map<string, Running>();
-  /** Jobs under way by node and value of their concurrency key. */
-  readonly #holders = new Map<string, number>();
-  /** When jobs were handed out lately, by node and value of their rate key. */
-  readonly #starts = new Map<string, number[]>();
   readonly #stop = new AbortController();
   #idle: (() => void) | undefined;
 
@@ -210,19 +195,27 @@ export class LocalWorkers implements JobTaker {
         const max = kind.concurrency - kind.active;
         if (max <= 0) return;
         kind.active += max;
+        kind.backlog = false; // who hears of jobs meanwhile says so again
         let jobs: readonly LeasedJob[] = [];
         try {
           const { name, leaseMs } = kind;
-          jobs = await this.#core.store.jobs.lease({ kind: name, max, worker: this.#name, leaseMs });
+          jobs = await this.#core.store.jobs.lease({
+            kind: name,
+            max,
+            worker: this.#name,
+            leaseMs,
+            limitsOf,
+          });
         } catch (error) {
           this.#core.logger.log("warn", "jobs could not be taken, trying again", {
             kind: kind.name,
             error: asError(error).message,
           });
           await this.#core.pause(1000, this.#stop.signal);
+          kind.backlog = true;
         }
         kind.active -= max - jobs.length;
-        kind.backlog = jobs.length === max;
+        if (jobs.length === max) kind.backlog = true;
         for (const job of jobs) this.take(job);
       }
     } finally {
@@ -251,78 +244,39 @@ export class LocalWorkers implements JobTaker {
   }
 
   async #attempt(kind: Kind, running: Running): Promise<void> {
-    const { job } = running, queued = parseJson(job.text) as QueuedJob;
-    const keeping = this.#keepLease(kind, running);
+    const { job } = running, keeping = this.#keepLease(kind, running);
     try {
-      const answer = await this.#answerOf(kind, running, queued);
-      if (answer !== undefined && !running.gone.signal.aborted) await this.#handIn(running, answer);
+      const opened = await openJob(this.#core, (execId) => this.#desk.look(execId), job);
+      let answer: Command;
+      if (opened.kind === "answer") answer = opened.command;
+      else {
+        this.#core.counters.jobs++;
+        const given = await this.#handled(kind, running, opened.queued, opened.body);
+        if (given === undefined) return;
+        answer = given;
+      }
+      if (!running.gone.signal.aborted) await this.#handIn(running, answer);
     } finally {
       keeping.cancel();
     }
   }
 
-  /** @returns undefined where there is none to give. */
-  async #answerOf(kind: Kind, running: Running, queued: QueuedJob): Promise<Command | undefined> {
-    const { job } = running, { counters, store } = this.#core;
-    const { key, generation, attempt } = queued, about = { key, generation, attempt };
-    const make = <T extends "complete" | "fail" | "interrupt">(type: T, data: CommandData[T]): Command =>
-      ({ id: answerId(job.execId, about), type, exec_id: job.execId, data }) as Command;
-    const failed = (error: string, reason: "delivery_failed" | "expression_error" | "error"): Command =>
-      make("fail", { ...about, error, retryable: false, reason });
-
-    const kept = queued.cacheKey === undefined ? undefined : await store.cache.get(queued.cacheKey);
-    if (kept !== undefined) {
-      counters.cacheHits++;
-      return make("complete", { ...about, ...parseJson(kept) as object, cached: true });
-    }
-    if (job.deliveries > DELIVERIES) {
-      const reason = `handed out ${job.deliveries - 1} times without an answer`;
-      await store.deadLetters.add({
-        kind: "job",
-        key: job.id,
-        text: JSON.stringify({ reason, body: job.text }),
-      });
-      counters.deadLetters++;
-      return failed(reason, "delivery_failed");
-    }
-    let body: JobBody | undefined;
-    try {
-      // What is remembered may be older than the job, where another process works on the execution.
-      body = bodyOf(await this.#desk.look(job.execId), about) ??
-        bodyOf(await this.#core.executions.read(job.execId), about);
-    } catch (error) {
-      if (codeOf(error) === "unknown_flow" || codeOf(error) === "history_damaged") throw error;
-      return failed(asError(error).message, "expression_error");
-    }
-    // Nobody waits for it: the answer changes nothing, and takes the job out of its queue.
-    if (body === undefined) return failed("nobody waits for it", "error");
-    const limits = this.#enter(queued);
-    if (limits === undefined) {
-      const delayMs = BUSY_MS * 2 ** Math.min(job.deliveries - 1, 5);
-      await store.jobs.release(job, { delayMs, counts: false });
-      return undefined;
-    }
-    try {
-      counters.jobs++;
-      return await this.#handled(kind, running, queued, body, make);
-    } finally {
-      limits.leave();
-    }
-  }
-
+  /** @returns undefined where the job is nobody's, or another's: a handler that does not stop keeps no place occupied. */
   async #handled(
     kind: Kind,
-    { job, abort }: Running,
+    { job, abort, gone }: Running,
     { key, generation, attempt, heartbeat, cacheKey }: QueuedJob,
     body: JobBody,
-    make: <T extends "complete" | "fail" | "interrupt">(type: T, data: CommandData[T]) => Command,
-  ): Promise<Command> {
+  ): Promise<Command | undefined> {
+    const make = <T extends AnswerType>(type: T, data: CommandData[T]): Command =>
+      answerOf(job.execId, type, data);
     const about = { key, generation, attempt }, { clock } = this.#core;
-    let progress: unknown, silent: Alarm | undefined;
-    const overdue = Promise.withResolvers<Command>();
+    let progress: unknown, silent: Alarm | undefined, isOver = false;
+    const overdue = Promise.withResolvers<Command | undefined>();
+    gone.signal.addEventListener("abort", () => overdue.resolve(undefined));
     const alive = (): void => {
       silent?.cancel();
-      if (heartbeat === undefined) return;
+      if (heartbeat === undefined || isOver) return;
       silent = clock.schedule(heartbeat, () => {
         abort.abort(new CancelledError(`no sign of life for ${heartbeat} ms`));
         const error = `no sign of life for ${heartbeat} ms`,
@@ -340,14 +294,14 @@ export class LocalWorkers implements JobTaker {
             deliveries: job.deliveries,
             signal: abort.signal,
             heartbeat: (details) => {
-              if (details !== undefined) progress = details;
+              if (details !== undefined) progress = plain(details);
               alive();
             },
           })),
         );
         return make("complete", {
           ...about,
-          ...result,
+          ...plain(result),
           ...(cacheKey === undefined ? {} : { cache_key: cacheKey }),
         });
       } catch (thrown) {
@@ -357,6 +311,7 @@ export class LocalWorkers implements JobTaker {
     try {
       return await Promise.race([handle(), overdue.promise]);
     } finally {
+      isOver = true;
       silent?.cancel();
     }
   }
@@ -406,42 +361,30 @@ export class LocalWorkers implements JobTaker {
       },
     };
   }
-
-  /** Takes a place within the limits of a job's node; undefined where there is none. */
-  #enter({ node, concurrency, rate }: QueuedJob): { leave(): void } | undefined {
-    const now = this.#core.clock.monotonic();
-    const rateKey = rate === undefined ? undefined : JSON.stringify([node, rate.key ?? null]);
-    if (rate !== undefined) {
-      const recent = (this.#starts.get(rateKey!) ?? []).filter((at) => at > now - rate.per);
-      this.#starts.set(rateKey!, recent);
-      if (recent.length >= rate.max) return undefined;
-    }
-    const slot = concurrency === undefined ? undefined : JSON.stringify([node, concurrency.key]);
-    if (concurrency !== undefined) {
-      const held = this.#holders.get(slot!) ?? 0;
-      if (held >= concurrency.max) return undefined;
-      this.#holders.set(slot!, held + 1);
-    }
-    if (rateKey !== undefined) this.#starts.get(rateKey)!.push(now);
-    return {
-      leave: () => {
-        if (slot === undefined) return;
-        const held = this.#holders.get(slot)! - 1;
-        if (held === 0) this.#holders.delete(slot);
-        else this.#holders.set(slot, held);
-      },
-    };
-  }
-}
-
-/** What the handler of an attempt is handed; undefined where nobody waits for the attempt. */
-function bodyOf(execution: Execution | undefined, attempt: AttemptRef): JobBody | undefined {
-  return execution === undefined ? undefined : jobBody(execution.flow, execution.state, attempt);
 }
 
 function resultOf(returned: unknown): TaskResult {
   if (returned instanceof Done) return returned.result;
+  if (typeof returned === "function" || typeof returned === "symbol") {
+    throw new Unwritable(`the worker gave a ${typeof returned}`, undefined);
+  }
   return returned === undefined ? {} : { output: returned };
+}
+
+/** A value as its JSON has it: what a handler does with its own afterwards changes nothing. */
+function plain<T>(value: T): T {
+  try {
+    return parseExact(stringifyJson(value)) as T;
+  } catch (cause) {
+    throw new Unwritable(`what the worker gave cannot be written as JSON: ${asError(cause).message}`, cause);
+  }
+}
+
+/** What a worker gave has no JSON. */
+class Unwritable extends MailerError {
+  constructor(message: string, cause: unknown) {
+    super("invalid_output", message, { cause });
+  }
 }
 
 function failure(
@@ -450,8 +393,17 @@ function failure(
   about: { readonly key: string; readonly generation: number; readonly attempt: number },
   make: <T extends "fail" | "interrupt">(type: T, data: CommandData[T]) => Command,
 ): Command {
+  if (thrown instanceof Unwritable) {
+    return make("fail", { ...about, error: thrown.message, retryable: false, reason: "invalid_output" });
+  }
   const usage = usageOf(thrown), used = usage === undefined ? {} : { usage };
-  if (thrown instanceof Interrupted) return make("interrupt", { ...about, payload: thrown.payload, ...used });
+  if (thrown instanceof Interrupted) {
+    try {
+      return make("interrupt", { ...about, payload: plain(thrown.payload), ...used });
+    } catch (unwritable) {
+      return failure(unwritable, progress, about, make);
+    }
+  }
   const error = asError(thrown), code = codeOf(thrown);
   return make("fail", {
     ...about,

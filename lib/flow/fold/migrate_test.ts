@@ -145,3 +145,38 @@ Deno.test("a migration is refused for another hash, another state and an executi
   run.send("cancel", {});
   assert.equal(ask(to.hash), "rejected");
 });
+
+Deno.test("timers that were set before fire for the nodes' new names", () => {
+  const from = flow(
+    "  - { id: a, type: task, kind: k, timeout: 1m, next: w }\n  - { id: w, type: await, signal: s, timeout: 1h }\n",
+  );
+  const to = flow(
+    "  - { id: b, type: task, kind: k, next: v }\n  - { id: v, type: await, signal: s, timeout: 1h }\n",
+  );
+  const names = { a: "b", w: "v" };
+  const moved = (prepare: (run: Run) => unknown): Run => {
+    const before = new Run(from), after = new Run(to, { thorough: false });
+    before.start();
+    prepare(before);
+    const command = {
+      id: "m",
+      type: "migrate",
+      exec_id: "x",
+      data: { flow_hash: to.hash, nodes: names },
+    } as const;
+    const verdict = decideMigration(from, to, before.state!, command, T0);
+    assert.ok(verdict.ok);
+    after.state = verdict.state;
+    return after;
+  };
+  assert.deepEqual(moved(() => {}).fire(), [
+    "TimerFired",
+    "NodeFailed b timeout",
+    "ExecutionFailed timeout b",
+  ]);
+  assert.deepEqual(moved((run) => run.complete("a")).fire(), [
+    "TimerFired",
+    "AwaitTimedOut v",
+    "ExecutionFailed await_timeout v",
+  ]);
+});

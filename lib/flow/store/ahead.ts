@@ -7,7 +7,7 @@
  * @module
  */
 import type { Packed } from "./bodies.ts";
-import { type Check, cellsIn, type Range, type Write } from "./cells.ts";
+import { cellsIn, type Check, type Range, type Write } from "./cells.ts";
 import type { Core } from "./core.ts";
 import * as keys from "./keys.ts";
 import { inSlices, sliced } from "./slices.ts";
@@ -25,10 +25,11 @@ const NO_PACKED: readonly Packed[] = [];
 
 /** {@link Writer.submit} for units of any size. */
 export async function submit(core: Core, draft: Draft): Promise<string | undefined> {
-  const { packed = NO_PACKED, hidden, ...unit } = draft;
+  const { packed = NO_PACKED, hidden } = draft;
   let parts: Write[] | undefined;
   for (const { writes } of packed) if (writes.length > 0) (parts ??= []).push(...writes);
-  if (parts === undefined && hidden === undefined) return await core.writer.submit(unit);
+  if (parts === undefined && hidden === undefined) return await core.writer.submit(draft);
+  const { packed: _packed, hidden: _hidden, ...unit } = draft;
   if (hidden === undefined) {
     const whole = { ...unit, writes: [...unit.writes, ...parts!] };
     if (fits(whole)) return await core.writer.submit(whole);
@@ -103,8 +104,14 @@ export async function submitOnce(
   ids: readonly (readonly [execId: string, id: string])[],
   draft: Draft,
 ): Promise<OnceOutcome> {
+  if (ids.length === 0) {
+    const version = await submit(core, draft);
+    return version === undefined ? { kind: "conflict" } : { kind: "committed", version };
+  }
   const cells = ids.map(([execId, id]) => keys.remembered(execId, id));
-  let found: readonly ({ readonly version: string; readonly until: number } | undefined)[] = ids.map(() => undefined);
+  let found: readonly ({ readonly version: string; readonly until: number } | undefined)[] = ids.map(() =>
+    undefined
+  );
   for (;;) {
     const until = Math.ceil(core.clock.now()) + core.settings.dedupWindowMs;
     const bytes = new TextEncoder().encode(String(until));
@@ -124,7 +131,6 @@ export async function submitOnce(
       ],
     });
     if (version !== undefined) return { kind: "committed", version };
-    if (ids.length === 0) return { kind: "conflict" };
     const before = found;
     found = (await core.cells.get(cells)).map((cell) => {
       return cell && { version: cell.version, until: Number(new TextDecoder().decode(cell.bytes)) };

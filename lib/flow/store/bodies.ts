@@ -14,6 +14,8 @@ import type { Codec } from "./port.ts";
 /** Most sealed bytes that lie in the cell itself. */
 export const LARGEST_INLINE = 48_000;
 const PART_BYTES = 60_000;
+/** Characters that surely are no more bytes than {@link LARGEST_INLINE}. */
+const LONGEST_SHORT = 16_000;
 const INLINE = 0;
 const IN_PARTS = 1;
 
@@ -54,6 +56,10 @@ export class Bodies {
 
   /** @param owner Whose the parts are, if it has any. */
   pack(text: string, owner: string): Packed | Promise<Packed> {
+    if (this.#codec === undefined) {
+      const bytes = shortCell(text);
+      if (bytes !== undefined) return { bytes, writes: NO_WRITES };
+    }
     const plain = encoder.encode(text);
     if (this.#codec === undefined) return this.#packed(plain, owner);
     const sealed = this.#codec.encode(plain);
@@ -82,7 +88,7 @@ export class Bodies {
 
   /** {@link pack} for a text that must fit a cell. */
   async packSmall(text: string, what: string): Promise<Uint8Array> {
-    const { bytes, blob } = await this.pack(text, "");
+    const packed = this.pack(text, ""), { bytes, blob } = packed instanceof Promise ? await packed : packed;
     if (blob !== undefined) {
       throw new MailerError("text_too_large", `flows: ${what} is larger than ${LARGEST_INLINE} bytes`, {
         hint: "store what it holds elsewhere, and name it here",
@@ -129,10 +135,23 @@ export class Bodies {
   }
 }
 
+/** Where texts are encoded that fit a cell for sure; the first byte is {@link INLINE}. */
+const scratch = new Uint8Array(1 + LARGEST_INLINE);
+const behindTag = scratch.subarray(1);
+
+/** Cell of a text that is short enough, whatever its characters: the usual case, in one step. */
+function shortCell(text: string): Uint8Array | undefined {
+  if (text.length > LONGEST_SHORT) return undefined;
+  return scratch.slice(0, 1 + encoder.encodeInto(text, behindTag).written);
+}
+
 /** Writes that remove the parts of a text. */
 export function removing(blob: Blob | undefined): Write[] {
   if (blob === undefined) return [];
-  return Array.from({ length: blob.parts }, (_, n) => ({ key: keys.part(blob.owner, blob.id, n), bytes: null }));
+  return Array.from(
+    { length: blob.parts },
+    (_, n) => ({ key: keys.part(blob.owner, blob.id, n), bytes: null }),
+  );
 }
 
 function pointerOf(bytes: Uint8Array): [owner: string, id: string, parts: number, size: number] {

@@ -22,26 +22,35 @@ export const MOST_KEY_BYTES = 76_000;
 
 /** A cell. */
 export interface Cell {
+  /** Where it lies. */
   readonly key: string;
+  /** What it holds; not to be changed. */
   readonly bytes: Uint8Array;
+  /** Tells it from what was there before. */
   readonly version: string;
 }
 
 /** A cell as a commit expects it; `null`: there is none. */
 export interface Check {
+  /** Where it lies. */
   readonly key: string;
+  /** Its version. */
   readonly version: string | null;
 }
 
 /** What a commit makes of a cell; `null` removes it. */
 export interface Write {
+  /** Where it lies. */
   readonly key: string;
+  /** What it is to hold. */
   readonly bytes: Uint8Array | null;
 }
 
 /** Keys from one up to, and without, another. */
 export interface Range {
+  /** The first key. */
   readonly from: string;
+  /** The first key behind. */
   readonly to: string;
 }
 

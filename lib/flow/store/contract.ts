@@ -30,11 +30,11 @@ export interface FlowStoreUnderTest {
 
 /** Registers the suite. `make` is called once a test. */
 export function flowStoreContract(name: string, make: () => Promise<FlowStoreUnderTest>): void {
-  const test = (title: string, body: (scene: Scene) => Promise<void>): void => {
+  const test: Test = (title, body, options = {}) => {
     Deno.test(`${name} flow store: ${title}`, async () => {
       const under = await make();
       try {
-        await using store = await under.open(FRESH);
+        await using store = await under.open({ ...FRESH, ...options });
         await body(new Scene(under, store));
       } finally {
         await under.dispose();
@@ -55,7 +55,7 @@ const FRESH: FlowStoreOptions = { pollMs: -1 };
 const LEASE = 60_000;
 const BEGIN = Date.UTC(2026, 0, 1);
 
-type Test = (title: string, body: (scene: Scene) => Promise<void>) => void;
+type Test = (title: string, body: (scene: Scene) => Promise<void>, options?: FlowStoreOptions) => void;
 
 /** A store, with what tests do again and again. */
 export class Scene {
@@ -128,7 +128,15 @@ export class Scene {
 }
 
 function summary(more: Partial<Summary> = {}): Summary {
-  return { flow: "order", flowHash: "h1", status: "running", createdAt: BEGIN, updatedAt: BEGIN, attrs: {}, ...more };
+  return {
+    flow: "order",
+    flowHash: "h1",
+    status: "running",
+    createdAt: BEGIN,
+    updatedAt: BEGIN,
+    attrs: {},
+    ...more,
+  };
 }
 
 function code(expected: string): (error: unknown) => boolean {
@@ -184,7 +192,9 @@ function logTests(test: Test): void {
   test("group commit: decisions of different executions share operations, and one that conflicts fails alone", async (scene) => {
     const { executions } = scene.store, ids = Array.from({ length: 300 }, (_, i) => `e${i}`);
     for (const id of ids) await scene.own(id);
-    const first = await Promise.all(ids.map(async (id) => executions.commit(await scene.decision(id, undefined))));
+    const first = await Promise.all(
+      ids.map(async (id) => executions.commit(await scene.decision(id, undefined))),
+    );
     assert(first.every(({ kind }) => kind === "committed"));
     const heads = await executions.heads(ids);
     // Somebody else was there first in three of them.
@@ -212,7 +222,8 @@ function logTests(test: Test): void {
 
   test("P6: numbers of many digits and texts of 10 MiB come back byte for byte", async (scene) => {
     const { executions } = scene.store;
-    const numbers = '[{"n":9007199254740993,"d":0.1000000000000000055511151231257827,"e":1e400,"s":"\\ud800"}]';
+    const numbers =
+      '[{"n":9007199254740993,"d":0.1000000000000000055511151231257827,"e":1e400,"s":"\\ud800"}]';
     const large = `["${"0123456789abcdefü".repeat(620_000)}"]`;
     assert(new TextEncoder().encode(large).length > 10 * 1024 * 1024);
     await scene.committed("e1", { events: numbers, summary: summary({ more: { n: 9007199254740993n } }) });
@@ -244,6 +255,66 @@ function logTests(test: Test): void {
     assert.deepEqual([...(await scene.dump()).keys()], []);
   });
 
+  test("10,000 parked executions: opening reads next to nothing of them, and they are all there", async (scene) => {
+    const { store, under } = scene, count = 10_000, at = BEGIN + 86_400_000;
+    for (let from = 0; from < count; from += 500) {
+      await Promise.all(Array.from({ length: 500 }, (_, i) =>
+        scene.committed(`e${from + i}`, {
+          summary: summary({ status: "waiting", createdAt: BEGIN + from + i }),
+          timers: [{ id: "t", at: at + from + i, text: "wake" }],
+        })));
+    }
+    for (let partition = 0; partition < store.partitions.count; partition++) {
+      await store.partitions.release((await store.partitions.acquire(partition, "a", LEASE))!);
+    }
+    let cells = 0;
+    await using other = await under.open({
+      ...FRESH,
+      wrap: (inner) => ({
+        where: inner.where,
+        get: async (keys) => (cells += keys.length, await inner.get(keys)),
+        list: async (range, limit, reverse) => {
+          const found = await inner.list(range, limit, reverse);
+          cells += found.length;
+          return found;
+        },
+        commit: (checks, writes) => inner.commit(checks, writes),
+        [Symbol.asyncDispose]: () => inner[Symbol.asyncDispose](),
+      }),
+    });
+    const owned: Ownership[] = [];
+    for (let partition = 0; partition < other.partitions.count; partition++) {
+      owned.push((await other.partitions.acquire(partition, "b", 2 * 86_400_000))!);
+    }
+    const next = await Promise.all(owned.map((ownership) => other.timers.next(ownership)));
+    assert.equal(Math.min(...next.map((time) => time!)), at);
+    assert(cells <= other.partitions.count * 70, `${cells} cells were read`);
+    await under.clock.advance(86_400_000 + 999); // a tenth of them is due
+    let fired = 0;
+    for (const ownership of owned) {
+      for (;;) {
+        const due = await other.timers.due(ownership, 500);
+        if (due.length === 0) break;
+        fired += due.length;
+        await Promise.all(due.map(async ({ execId, id }) => {
+          const head = await other.executions.head(execId);
+          const outcome = await other.executions.commit({
+            execId,
+            ownership,
+            head,
+            events: "[2]",
+            lastIndex: 2,
+            clearTimers: [id],
+          });
+          assert.equal(outcome.kind, "committed");
+        }));
+      }
+    }
+    assert.equal(fired, 1000);
+    assert((await other.executions.heads(["e0", "e999"])).every((head) => head?.seq === 2));
+    assert.equal((await other.executions.head("e9999"))!.seq, 1);
+  });
+
   test("a decision that changes nothing but an inbox leaves the head as it is", async (scene) => {
     const { store } = scene;
     const head = await scene.committed("e1");
@@ -273,10 +344,18 @@ function logTests(test: Test): void {
       { send: [{ execId: "", id: "c", text: "" }] },
     ];
     for (const more of refused) {
-      await assert.rejects(executions.commit({ execId: "e1", ownership, head, ...more }), code("invalid_commit"));
+      await assert.rejects(
+        executions.commit({ execId: "e1", ownership, head, ...more }),
+        code("invalid_commit"),
+      );
     }
     await assert.rejects(
-      executions.commit({ execId: "e1", ownership, head, jobs: [{ id: "j", kind: "a", text: "x".repeat(50_000) }] }),
+      executions.commit({
+        execId: "e1",
+        ownership,
+        head,
+        jobs: [{ id: "j", kind: "a", text: "x".repeat(50_000) }],
+      }),
       code("text_too_large"),
     );
     assert.equal((await executions.head("e1"))!.version, head.version);
@@ -330,7 +409,10 @@ function everything(execId: string, large: boolean, now: number): Partial<Commit
     removeJobs: ["old"],
     timers: Array.from({ length: many }, (_, i) => ({ id: `t${i}`, at: BEGIN + i, text: `timer ${i}` })),
     clearTimers: "all",
-    send: Array.from({ length: large ? 5 : 2 }, (_, i) => ({ execId: `child${i}`, id: `start ${execId}`, text })),
+    send: Array.from(
+      { length: large ? 5 : 2 },
+      (_, i) => ({ execId: `child${i}`, id: `start ${execId}`, text }),
+    ),
     snapshot: text,
     cache: [{ key: execId, text, expiresAt: now + 1000 }],
     deadLetters: [{ kind: "job", key: execId, text }],
@@ -351,7 +433,8 @@ function faultTests(test: Test): void {
           await using other = await under.open(FRESH);
           for (let p = 0; p < other.partitions.count; p++) await other.partitions.acquire(p, "b", LEASE);
           const owned = (await other.partitions.acquire(other.partitions.of(execId), "b", LEASE))!;
-          const head = (await other.executions.head(execId))!, attempt = `${fault} at commit ${n}, seq ${head.seq}`;
+          const head = (await other.executions.head(execId))!,
+            attempt = `${fault} at commit ${n}, seq ${head.seq}`;
           seen.set(head.seq, (seen.get(head.seq) ?? 0) + 1);
           if (head.seq === 1) await assertNothing(other, owned, head, attempt);
           else await assertEverything(other, owned, everything(execId, large, now), head, attempt);
@@ -367,33 +450,93 @@ function faultTests(test: Test): void {
         }
       }
       assert(seen.get(1)! >= (large ? 5 : 1) && seen.get(2)! >= (large ? 8 : 2), [...seen].join("; "));
-    });
+    }, { partitions: 2 });
   }
 
   test("a commit of which nobody knows whether it happened can be found out", async (scene) => {
     const { under } = scene;
     for (const [fault, seq] of [["fail", 0], ["fail-after", 1], ["repeat", 1]] as const) {
-      const execId = `e-${fault}`;
-      let cells: FaultyCells | undefined;
-      let armed = false;
+      const execId = `e-${fault}`, kind = `mail-${fault}`, now = under.clock.now();
+      let isArmed = false;
       await using store = await under.open({
-        ...FRESH,
-        wrap: (inner) => cells = new FaultyCells(inner, ({ op }) => op === "commit" && armed ? fault : undefined),
+        pollMs: LEASE, // nothing is looked up but where it is known to be needed
+        wrap: (inner) => new FaultyCells(inner, ({ op }) => op === "commit" && isArmed ? fault : undefined),
       });
+      const { jobs, timers, inbox } = store, request = { kind, max: 9, worker: "w", leaseMs: LEASE };
       const ownership = (await store.partitions.acquire(store.partitions.of(execId), "x", 0))!;
-      armed = true;
-      const commit = { execId, ownership, events: "[1]", lastIndex: 1, summary: summary() };
+      const before = await store.feed.end(ownership.partition);
+      assert.deepEqual([await timers.next(ownership), await jobs.lease(request)], [undefined, []]);
+      assert.deepEqual(await inbox.pull(ownership, 9), []);
+      const commit = {
+        execId,
+        ownership,
+        events: "[1]",
+        lastIndex: 1,
+        summary: summary(),
+        jobs: [{ id: "j", kind, text: "" }],
+        timers: [{ id: "t", at: now, text: "" }],
+        send: [{ execId, id: "c", text: "" }],
+      };
+      isArmed = true;
       if (fault === "repeat") assert.equal((await store.executions.commit(commit)).kind, "conflict");
       else await assert.rejects(store.executions.commit(commit), code("store_failed"));
-      armed = false;
+      isArmed = false;
       assert.equal((await store.executions.head(execId))?.seq ?? 0, seq);
-      const again = await store.executions.commit(commit);
-      assert.equal(again.kind, seq === 0 ? "committed" : "conflict");
-      assert(cells!.commits > 0);
-      // Positions of the feed go on without gaps, whatever the store knew.
-      const feed = await store.feed.read(ownership.partition, 0);
-      assert.deepEqual(feed.map(({ position }) => position), [...feed.keys()]);
+      assert.equal(await timers.next(ownership), seq === 0 ? undefined : now);
+      assert.equal((await jobs.lease(request)).length, seq);
+      assert.equal((await inbox.pull(ownership, 9)).length, seq);
+      assert.equal((await store.executions.commit(commit)).kind, seq === 0 ? "committed" : "conflict");
+      const head = await store.executions.head(execId),
+        second = { execId, ownership, head, events: "[2]", lastIndex: 2 };
+      assert.equal((await store.executions.commit(second)).kind, "committed");
+      // Positions of the feed go on without gaps, and none is given twice.
+      assert.deepEqual(
+        (await store.feed.read(ownership.partition, before)).map(({ position, seq }) => [position, seq]),
+        [
+          [before, 1],
+          [before + 1, 2],
+        ],
+      );
+      await store.executions.delete(ownership, execId);
+      await store.partitions.release(ownership);
+      await using next = await under.open(FRESH);
+      const owned = (await next.partitions.acquire(ownership.partition, "x", 0))!;
+      for (const command of await next.inbox.pull(owned, 9)) await next.inbox.remove(owned, command);
     }
+  });
+
+  test("what was written ahead and swept away meanwhile is never named", async (scene) => {
+    const { under } = scene, large = "x".repeat(2_000_000);
+    let meanwhile: (() => Promise<void>) | undefined;
+    const hook = (inner: Cells): Cells => ({
+      where: inner.where,
+      get: (keys) => inner.get(keys),
+      list: (range, limit, reverse) => inner.list(range, limit, reverse),
+      commit: async (checks, writes) => {
+        if (writes.some(({ key }) => key === "h/e1")) await meanwhile?.();
+        return await inner.commit(checks, writes);
+      },
+      [Symbol.asyncDispose]: () => inner[Symbol.asyncDispose](),
+    });
+    await using store = await under.open({ ...FRESH, wrap: hook });
+    const ownership = (await store.partitions.acquire(store.partitions.of("e1"), "x", 0))!;
+    const commit: Commit = { execId: "e1", ownership, events: large, lastIndex: 1, summary: summary() };
+    let swept = 0;
+    meanwhile = async () => {
+      meanwhile = undefined;
+      await under.clock.advance("61m");
+      swept = (await scene.store.sweep()).orphans;
+    };
+    assert.equal((await store.executions.commit(commit)).kind, "conflict");
+    assert(swept >= 30, `${swept} parts were swept`);
+    assert.deepEqual([...(await scene.dump()).keys()], []);
+    meanwhile = async () => {
+      await under.clock.advance("59m"); // not too long ago
+      swept = (await scene.store.sweep()).orphans;
+    };
+    assert.equal((await store.executions.commit(commit)).kind, "committed");
+    assert.equal(swept, 0);
+    assert.equal((await store.executions.log("e1"))[0]!.events.length, large.length);
   });
 
   test("a busy store is tried again", async (scene) => {
@@ -416,7 +559,10 @@ function faultTests(test: Test): void {
   });
 }
 
-/** Lets a process start an execution, take a command for it, answer that with everything, and end at its n-th commit of these. */
+/**
+ * Lets a process start an execution, take a command for it, answer that with everything, and end at its n-th
+ * commit of these.
+ */
 async function commitAndCrash(
   under: FlowStoreUnderTest,
   execId: string,
@@ -428,7 +574,10 @@ async function commitAndCrash(
   const store = await under.open({
     ...FRESH,
     wrap: (inner) =>
-      cells = new FaultyCells(inner, (call) => call.op === "commit" && call.n === from + n ? fault : undefined),
+      cells = new FaultyCells(
+        inner,
+        (call) => call.op === "commit" && call.n === from + n ? fault : undefined,
+      ),
   });
   const ownership = (await store.partitions.acquire(store.partitions.of(execId), "a", 0))!;
   const started = await store.executions.commit({
@@ -446,7 +595,13 @@ async function commitAndCrash(
   const head = (await store.executions.head(execId))!;
   from = cells!.commits;
   try {
-    const commit = { ...everything(execId, large, under.clock.now()), execId, ownership, head, command: command! };
+    const commit = {
+      ...everything(execId, large, under.clock.now()),
+      execId,
+      ownership,
+      head,
+      command: command!,
+    };
     assert.equal((await store.executions.commit(commit)).kind, "committed");
     return "done";
   } catch (error) {
@@ -458,7 +613,12 @@ async function commitAndCrash(
 }
 
 /** All is as it was before the commit. */
-async function assertNothing(store: FlowStore, ownership: Ownership, head: Head, attempt: string): Promise<void> {
+async function assertNothing(
+  store: FlowStore,
+  ownership: Ownership,
+  head: Head,
+  attempt: string,
+): Promise<void> {
   const { execId } = head;
   assert.deepEqual(head.summary, summary(), attempt);
   assert.deepEqual([Object.keys(head.jobs), Object.keys(head.timers)], [["old"], ["old"]], attempt);
@@ -512,7 +672,13 @@ async function assertEverything(
   assert.deepEqual(await store.quarantines.get(execId), wanted.quarantine, attempt);
   assert.equal((await store.feed.read(ownership.partition, 0)).at(-1)!.note, execId, attempt);
   const mine = (await store.partitions.acquire(ownership.partition, "b", LEASE))!;
-  const again = await store.executions.commit({ execId, ownership: mine, head, dedup: ["d1"], clearTimers: "all" });
+  const again = await store.executions.commit({
+    execId,
+    ownership: mine,
+    head,
+    dedup: ["d1"],
+    clearTimers: "all",
+  });
   assert.deepEqual(again, { kind: "duplicate", id: "d1" }, attempt);
 }
 
@@ -540,7 +706,11 @@ function effectTests(test: Test): void {
     await store.sweep();
     assert.equal((await scene.commit("e1", { dedup: ["a"] })).kind, "duplicate");
     await under.clock.advance("1m");
-    assert.equal((await scene.commit("e1", { dedup: ["a"] })).kind, "committed", "the window is over, swept or not");
+    assert.equal(
+      (await scene.commit("e1", { dedup: ["a"] })).kind,
+      "committed",
+      "the window is over, swept or not",
+    );
     assert.equal((await scene.commit("e1", { dedup: ["a"] })).kind, "duplicate");
     await under.clock.advance("5m");
     assert.equal((await store.sweep()).dedup, 3, "b twice, and c");
@@ -577,7 +747,10 @@ function effectTests(test: Test): void {
     assert.deepEqual(left.map(({ id }) => id), ["c0", "c2", "c3", "c4"]);
     assert.equal(left[0]!.deliveries, 2, "one that was never given back is counted by its next owner");
     assert.equal(await other.inbox.remove(taken, left[0]!, { kind: "cmd", key: "e1", text: "poison" }), true);
-    assert.equal(await other.inbox.remove(taken, left[0]!, { kind: "cmd", key: "e1", text: "poison" }), false);
+    assert.equal(
+      await other.inbox.remove(taken, left[0]!, { kind: "cmd", key: "e1", text: "poison" }),
+      false,
+    );
     assert.deepEqual((await other.deadLetters.list()).items.map(({ text }) => text), ["poison"]);
     for (const command of left.slice(1)) assert.equal(await other.inbox.remove(taken, command), true);
     assert.deepEqual([...(await scene.dump()).keys()].filter((key) => key.startsWith("c")), []);
@@ -636,7 +809,13 @@ function effectTests(test: Test): void {
       ],
     });
     const [fast, n1] = await lease(2);
-    assert.deepEqual([fast!.id, n1!.id, fast!.deliveries, n1!.text, n1!.execId], ["fast", "n1", 1, "3", "e1"]);
+    assert.deepEqual([fast!.id, n1!.id, fast!.deliveries, n1!.text, n1!.execId], [
+      "fast",
+      "n1",
+      1,
+      "3",
+      "e1",
+    ]);
     assert.deepEqual(ids(await lease()), ["n2", "slow"]);
     assert.deepEqual(await lease(), []);
     await clock.advance(1000);
@@ -687,7 +866,10 @@ function effectTests(test: Test): void {
     const [longer] = await store.jobs.extend(leased, 2000);
     assert.equal(longer!.until, under.clock.now() + 2000);
     await under.clock.advance(2000);
-    assert.deepEqual((await store.jobs.lease(request)).map(({ id, deliveries }) => [id, deliveries]), [["a", 2]]);
+    assert.deepEqual((await store.jobs.lease(request)).map(({ id, deliveries }) => [id, deliveries]), [[
+      "a",
+      2,
+    ]]);
   });
 
   test("jobs: a job that is put again is another job", async (scene) => {
@@ -696,7 +878,10 @@ function effectTests(test: Test): void {
     const [job] = await store.jobs.lease(request);
     await scene.committed("e1", { jobs: [{ id: "a", kind: "mail", text: "2" }], removeJobs: ["a"] });
     assert.deepEqual(await store.jobs.extend([job!], 1), [undefined]);
-    assert.deepEqual((await store.jobs.lease(request)).map(({ text, deliveries }) => [text, deliveries]), [["2", 1]]);
+    assert.deepEqual((await store.jobs.lease(request)).map(({ text, deliveries }) => [text, deliveries]), [[
+      "2",
+      1,
+    ]]);
   });
 
   test("jobs: workers in several processes never have one job at a time", async (scene) => {
@@ -751,9 +936,12 @@ function effectTests(test: Test): void {
     assert.equal(await store.timers.next(ownership), now + 100);
     assert.deepEqual(await store.timers.due(ownership, 9), []);
     await clock.advance(100);
-    assert.deepEqual((await store.timers.due(ownership, 9)).map(({ id, text, at, execId }) => [id, text, at, execId]), [
-      ["a", "A", now + 100, "e1"],
-    ]);
+    assert.deepEqual(
+      (await store.timers.due(ownership, 9)).map(({ id, text, at, execId }) => [id, text, at, execId]),
+      [
+        ["a", "A", now + 100, "e1"],
+      ],
+    );
     assert.equal(await store.timers.next(ownership), now + 100.5, "b: never before its time");
     await clock.advance(300);
     assert.deepEqual((await store.timers.due(ownership, 1)).map(({ id }) => id), ["b"]);
@@ -827,7 +1015,35 @@ function effectTests(test: Test): void {
     assert.equal(total, 120);
     await scene.committed("e0");
     const partition = partitions.of("e0"), end = await feed.end(partition);
-    assert.deepEqual((await feed.read(partition, end - 1)).map(({ position, seq }) => [position, seq]), [[end - 1, 4]]);
+    assert.deepEqual((await feed.read(partition, end - 1)).map(({ position, seq }) => [position, seq]), [[
+      end - 1,
+      4,
+    ]]);
+  });
+
+  test("the feed forgets the oldest, and says so to who asks for it", async (scene) => {
+    await using store = await scene.under.open({ feedDecisions: 10 });
+    const partition = store.partitions.of("e1");
+    assert.deepEqual([await store.feed.begin(partition), await store.feed.read(partition, 0)], [0, []]);
+    for (let i = 0; i < 25; i++) await scene.committed("e1");
+    assert.equal((await store.sweep()).feed, 15);
+    assert.deepEqual([await store.feed.begin(partition), await store.feed.end(partition)], [15, 25]);
+    await assert.rejects(store.feed.read(partition, 14), code("feed_trimmed"));
+    assert.deepEqual((await store.feed.read(partition, 15)).map(({ seq }) => seq), [
+      16,
+      17,
+      18,
+      19,
+      20,
+      21,
+      22,
+      23,
+      24,
+      25,
+    ]);
+    await scene.committed("e1");
+    assert.equal((await store.feed.read(partition, 25))[0]!.seq, 26);
+    assert.equal((await store.sweep()).feed, 1);
   });
 
   test("watches wake at once for what this process does, and after the poll interval else", async (scene) => {
@@ -884,7 +1100,9 @@ class Watches implements Disposable {
   #closed = false;
 
   async woken(): Promise<string[]> {
-    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => queueMicrotask(() => resolve(undefined)));
+    for (let turn = 0; turn < 5; turn++) {
+      await new Promise((resolve) => queueMicrotask(() => resolve(undefined)));
+    }
     const woken = this.#watches.map(({ topic }) => topic).filter((topic) => this.#woken.has(topic));
     this.#woken = new Set();
     return woken;
@@ -933,7 +1151,10 @@ function ownerTests(test: Test): void {
     await other.partitions.release(theirs);
     const back = (await store.partitions.acquire(partition, "a", 1000))!;
     assert.equal(back.epoch, theirs.epoch + 1);
-    const outcomes = await Promise.all([store.partitions.renew(back, 1000), store.partitions.renew(back, 2000)]);
+    const outcomes = await Promise.all([
+      store.partitions.renew(back, 1000),
+      store.partitions.renew(back, 2000),
+    ]);
     assert.deepEqual(outcomes, [true, true]);
     const anew = (await store.partitions.acquire(partition, "a", 1000))!;
     assert.equal(back.lost, true, "the same owner, started anew");
@@ -1000,12 +1221,13 @@ function listTests(test: Test): void {
   };
   const all = async (scene: Scene, query: Parameters<FlowStore["index"]["list"]>[0]): Promise<string[]> => {
     const found: string[] = [];
-    for (let cursor: string | undefined;;) {
-      const page = await scene.store.index.list({ ...query, ...cursor === undefined ? {} : { cursor } });
-      assert(page.items.length <= (query.limit ?? 50));
-      found.push(...page.items.map(({ execId }) => execId));
-      if (page.cursor === undefined) return found;
-      cursor = page.cursor;
+    let next = query;
+    for (;;) {
+      const { items, cursor } = await scene.store.index.list(next);
+      assert(items.length <= (query.limit ?? 50));
+      found.push(...items.map(({ execId }) => execId));
+      if (cursor === undefined) return found;
+      next = { ...query, cursor };
     }
   };
 
@@ -1026,7 +1248,10 @@ function listTests(test: Test): void {
       assert.deepEqual(await all(scene, { limit, order: "oldest" }), wanted(() => true, "oldest"));
       assert.deepEqual(await all(scene, { limit, status: "waiting" }), wanted((i) => i % 3 === 1));
       assert.deepEqual(await all(scene, { limit, status: "completed" }), wanted((i) => i % 3 === 2));
-      assert.deepEqual(await all(scene, { limit, flow: "mail", status: "completed" }), wanted((i) => i % 6 === 5));
+      assert.deepEqual(
+        await all(scene, { limit, flow: "mail", status: "completed" }),
+        wanted((i) => i % 6 === 5),
+      );
       assert.deepEqual(
         await all(scene, { limit, from: BEGIN + 5000, to: BEGIN + 9000 }),
         wanted((i) => i >= 20 && i < 36),
@@ -1064,7 +1289,9 @@ function listTests(test: Test): void {
       found.push(...page.items.map(({ execId }) => execId));
       await scene.committed(`new${round}`, { summary: summary({ createdAt: BEGIN + 100_000 + round }) });
       const some = (await scene.store.executions.head(`e${round}`))!;
-      await scene.committed(`e${round}`, { summary: { ...some.summary, status: "failed", updatedAt: BEGIN + 5 } });
+      await scene.committed(`e${round}`, {
+        summary: { ...some.summary, status: "failed", updatedAt: BEGIN + 5 },
+      });
       if (page.cursor === undefined) break;
       cursor = page.cursor;
     }
@@ -1075,12 +1302,21 @@ function listTests(test: Test): void {
 
   test("L1: a list shows what is, with the commit that made it so", async (scene) => {
     await scene.committed("e1", { summary: summary({ attrs: { a: "1" } }) });
-    const list = async (query: Parameters<FlowStore["index"]["list"]>[0]) => (await scene.store.index.list(query)).items;
-    assert.deepEqual((await list({ status: "running" })).map(({ execId, seq }) => [execId, seq]), [["e1", 1]]);
-    await scene.committed("e1", { summary: summary({ status: "completed", attrs: { a: "2" }, endedAt: BEGIN + 9 }) });
+    const list = async (query: Parameters<FlowStore["index"]["list"]>[0]) =>
+      (await scene.store.index.list(query)).items;
+    assert.deepEqual((await list({ status: "running" })).map(({ execId, seq }) => [execId, seq]), [[
+      "e1",
+      1,
+    ]]);
+    await scene.committed("e1", {
+      summary: summary({ status: "completed", attrs: { a: "2" }, endedAt: BEGIN + 9 }),
+    });
     assert.deepEqual(await list({ status: "running" }), []);
     assert.deepEqual(await list({ attrs: [{ name: "a", op: "=", value: "1" }] }), []);
-    assert.deepEqual((await list({ attrs: [{ name: "a", op: "=", value: "2" }] }))[0]!.summary.endedAt, BEGIN + 9);
+    assert.deepEqual(
+      (await list({ attrs: [{ name: "a", op: "=", value: "2" }] }))[0]!.summary.endedAt,
+      BEGIN + 9,
+    );
     await scene.committed("e1");
     assert.deepEqual((await list({ status: "completed" }))[0]!.seq, 2 + 1);
   });
@@ -1093,7 +1329,10 @@ function sideTests(test: Test): void {
     await definitions.put({ name: "order", hash: "h2", text: large });
     assert.equal((await definitions.get("order"))!.text, large);
     await definitions.put({ name: "order", hash: "h1", text: "one" });
-    await assert.rejects(definitions.put({ name: "order", hash: "h1", text: "two" }), code("definition_collision"));
+    await assert.rejects(
+      definitions.put({ name: "order", hash: "h1", text: "two" }),
+      code("definition_collision"),
+    );
     assert.deepEqual(await definitions.get("order"), { name: "order", hash: "h1", text: "one" });
     assert.equal((await definitions.get("order", "h2"))!.text, large);
     assert.equal(await definitions.get("order", "h3"), undefined);
@@ -1102,9 +1341,13 @@ function sideTests(test: Test): void {
       { name: "order", hash: "h1", latest: true },
       { name: "order", hash: "h2", latest: false },
     ]);
-    await Promise.all(Array.from({ length: 5 }, (_, i) => definitions.put({ name: "many", hash: `h${i}`, text: `${i}` })));
+    await Promise.all(
+      Array.from({ length: 5 }, (_, i) => definitions.put({ name: "many", hash: `h${i}`, text: `${i}` })),
+    );
     assert.equal((await definitions.list()).filter(({ latest }) => latest).length, 2);
-    for (const { name, hash } of await definitions.list()) assert.equal(await definitions.delete(name, hash), true);
+    for (const { name, hash } of await definitions.list()) {
+      assert.equal(await definitions.delete(name, hash), true);
+    }
     assert.equal(await definitions.delete("order", "h1"), false);
     assert.deepEqual([...(await scene.dump()).keys()], []);
   });
@@ -1115,7 +1358,9 @@ function sideTests(test: Test): void {
     assert.equal(await schedules.write("daily", "v2", null), false);
     const { version } = (await schedules.get("daily"))!;
     const send = [{ execId: "e1", id: "start", text: "go" }];
-    const fired = await Promise.all([1, 2, 3].map((i) => schedules.write("daily", `fired ${i}`, version, send)));
+    const fired = await Promise.all(
+      [1, 2, 3].map((i) => schedules.write("daily", `fired ${i}`, version, send)),
+    );
     assert.equal(fired.filter(Boolean).length, 1);
     assert.equal((await store.inbox.pull(ownership, 9)).length, 1, "an occurrence starts once");
     assert.equal(await schedules.write("ü/2", "x"), true);
@@ -1147,9 +1392,18 @@ function sideTests(test: Test): void {
     const first = await deadLetters.list({ limit: 3 });
     assert.deepEqual(first.items.map(({ text }) => text), ["text 4", "text 3", "text 2"]);
     const second = await deadLetters.list({ limit: 3, cursor: first.cursor! });
-    assert.deepEqual([second.items.map(({ text }) => text), second.cursor], [["text 1", "text 0"], undefined]);
+    assert.deepEqual([second.items.map(({ text }) => text), second.cursor], [
+      ["text 1", "text 0"],
+      undefined,
+    ]);
     const { id } = first.items[0]!;
-    assert.deepEqual(await deadLetters.get(id), { id, kind: "cmd", key: "e4", text: "text 4", time: BEGIN + 40 });
+    assert.deepEqual(await deadLetters.get(id), {
+      id,
+      kind: "cmd",
+      key: "e4",
+      text: "text 4",
+      time: BEGIN + 40,
+    });
     const send = [{ execId: "e1", id: "again", text: "" }];
     const removed = await Promise.all([1, 2].map(() => deadLetters.remove(id, send)));
     assert.deepEqual(removed.sort(), [false, true]);
@@ -1177,7 +1431,8 @@ function sideTests(test: Test): void {
     for (const isAsync of [false, true]) {
       const turn = (bytes: Uint8Array) => isAsync ? Promise.resolve(flip(bytes)) : flip(bytes);
       await using store = await under.open({ ...FRESH, codec: { encode: turn, decode: turn } });
-      const execId = `e${isAsync}`, ownership = (await store.partitions.acquire(store.partitions.of(execId), "c", 0))!;
+      const execId = `e${isAsync}`,
+        ownership = (await store.partitions.acquire(store.partitions.of(execId), "c", 0))!;
       await store.inbox.push([{ execId, id: "c", text: secret }]);
       const [command] = await store.inbox.pull(ownership, 1);
       assert.equal(command!.text, secret);
@@ -1208,7 +1463,10 @@ function sideTests(test: Test): void {
       const found = await store.index.list({ attrs: [{ name: "city", op: "=", value: secret }] });
       assert(found.items.some((item) => item.execId === execId));
       assert.equal((await store.executions.snapshot(execId))!.text, secret.repeat(20_000));
-      assert.equal((await store.jobs.lease({ kind: "mail", max: 1, worker: "w", leaseMs: LEASE }))[0]!.text, secret);
+      assert.equal(
+        (await store.jobs.lease({ kind: "mail", max: 1, worker: "w", leaseMs: LEASE }))[0]!.text,
+        secret,
+      );
       assert.equal((await store.feed.read(ownership.partition, 0)).at(-1)!.note, secret);
       assert.equal((await store.executions.log(execId))[0]!.events, `["${secret}"]`);
       await store.executions.delete(ownership, execId);
@@ -1251,7 +1509,10 @@ function deleteTests(test: Test): void {
       const dying = await under.open({
         ...FRESH,
         wrap: (inner) =>
-          cells = new FaultyCells(inner, (call) => call.op === "commit" && call.n === from + n ? "crash-after" : undefined),
+          cells = new FaultyCells(
+            inner,
+            (call) => call.op === "commit" && call.n === from + n ? "crash-after" : undefined,
+          ),
       });
       const ownership = (await dying.partitions.acquire(store.partitions.of("e1"), "a", 0))!;
       await build(dying, ownership);
@@ -1265,7 +1526,9 @@ function deleteTests(test: Test): void {
       if (!cells!.crashed) await dying[Symbol.asyncDispose]();
       await using next = await under.open(FRESH);
       if (!done) assert.equal(await next.executions.head("e1"), undefined, "it is hidden at once");
-      assert.deepEqual((await next.index.list({ flow: "order" })).items.map(({ execId }) => execId), ["e-other"]);
+      assert.deepEqual((await next.index.list({ flow: "order" })).items.map(({ execId }) => execId), [
+        "e-other",
+      ]);
       const owned = (await next.partitions.acquire(next.partitions.of("e1"), "b", 0))!;
       assert.deepEqual(await scene.dump(), before, `commit ${n}`);
       await next.partitions.release(owned);

@@ -26,6 +26,7 @@ export interface Settings {
   readonly dedupWindowMs: number;
   readonly deadLetterMs: number;
   readonly pollMs: number;
+  readonly feedDecisions: number;
 }
 
 /** The ground everything stands on. */
@@ -56,6 +57,7 @@ export class Core {
     this.settings = {
       partitions,
       pollMs,
+      feedDecisions: options.feedDecisions ?? 100_000,
       dedupWindowMs: options.dedupWindowMs ?? 10 * MINUTE,
       deadLetterMs: options.deadLetterMs ?? 30 * 24 * 60 * MINUTE,
     };
@@ -66,7 +68,10 @@ export class Core {
     return `${this.#opening}-${(this.#ids++).toString(36)}`;
   }
 
-  /** A place in the order of what was stored: later ones of this opening are greater, those of others by their clocks. */
+  /**
+   * A place in the order of what was stored: later ones of this opening are greater, those of others by
+   * their clocks.
+   */
   newOrder(): string {
     const now = Math.floor(this.clock.now());
     if (now > this.#lastTime) {
@@ -110,8 +115,14 @@ export interface PackedLetter {
 /** Finds or makes the store in some cells. */
 export async function openCore(cells: Cells, clock: Clock, options: FlowStoreOptions): Promise<Core> {
   const { partitions } = options;
-  if (partitions !== undefined && !(Number.isInteger(partitions) && partitions >= 1 && partitions <= MOST_PARTITIONS)) {
-    throw new MailerError("invalid_option", `flows: partitions is a whole number from 1 to ${MOST_PARTITIONS}`);
+  if (
+    partitions !== undefined &&
+    !(Number.isInteger(partitions) && partitions >= 1 && partitions <= MOST_PARTITIONS)
+  ) {
+    throw new MailerError(
+      "invalid_option",
+      `flows: partitions is a whole number from 1 to ${MOST_PARTITIONS}`,
+    );
   }
   // A writer of its own: the one of the store needs the number of the opening first.
   const writer = new Writer(cells);
@@ -134,7 +145,10 @@ export async function openCore(cells: Cells, clock: Clock, options: FlowStoreOpt
     });
     if (version !== undefined) return new Core(cells, clock, options, count, opening);
   }
-  throw new MailerError("store_busy", `flows: ${cells.where} could not be opened: others open it without pause`);
+  throw new MailerError(
+    "store_busy",
+    `flows: ${cells.where} could not be opened: others open it without pause`,
+  );
 }
 
 function metaOf(cell: Cell, where: string): { readonly partitions: number; readonly opening: number } {
@@ -144,7 +158,11 @@ function metaOf(cell: Cell, where: string): { readonly partitions: number; reado
     opening: number;
   };
   if (meta.v === 1) return meta;
-  throw new MailerError("unknown_store", `flows: the store in ${where} has the unknown version ${JSON.stringify(meta.v)}`, {
-    hint: "it was made by a newer version of this program",
-  });
+  throw new MailerError(
+    "unknown_store",
+    `flows: the store in ${where} has the unknown version ${JSON.stringify(meta.v)}`,
+    {
+      hint: "it was made by a newer version of this program",
+    },
+  );
 }

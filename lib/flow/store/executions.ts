@@ -9,7 +9,7 @@
  * @module
  */
 import { MailerError } from "../../errors.ts";
-import { removeAll, submit, submitOnce } from "./ahead.ts";
+import { type OnceOutcome, removeAll, submit, submitOnce } from "./ahead.ts";
 import { removing } from "./bodies.ts";
 import { cellsIn, type Check, type Write } from "./cells.ts";
 import type { Core } from "./core.ts";
@@ -26,6 +26,8 @@ import { fits } from "./writer.ts";
 
 /** Most characters of a page of a log, unless one decision has more. */
 const MOST_PAGE = 8_000_000;
+/** So many writes fit one operation, however large each is. */
+const SURELY_FITS = 12;
 
 /** What commits need to know of the rest of the store. */
 export interface Neighbours {
@@ -75,10 +77,13 @@ export class Logs implements Executions {
       const key = keys.remembered(exec, id);
       return [{ key, bytes: null }, { key: keys.rememberedUntil(0, key), bytes: null }];
     });
-    if (!fits({ checks, writes: memories.length === 0 ? writes : [...writes, ...memories], ...lane })) {
+    const isSmall = writes.length <= SURELY_FITS && memories.length <= SURELY_FITS;
+    if (!isSmall && !fits({ checks, writes: [...writes, ...memories], ...lane })) {
       return await this.#commitInPieces(commit, head, owned, checks, once, lane);
     }
-    const outcome = await submitOnce(core, once, { checks, writes, packed: plan.packed, decision: true, ...lane });
+    const outcome = await this.#sure(owned, plan, () => {
+      return submitOnce(core, once, { checks, writes, packed: plan.packed, decision: true, ...lane });
+    });
     if (outcome.kind !== "committed") return await this.#refused(commit, owned, outcome);
     this.#tell(owned, commit, plan, outcome.version);
     const leased = plan.jobs.filter(({ record }) => record.worker !== "");
@@ -107,22 +112,50 @@ export class Logs implements Executions {
     const plan = await this.#plan(commit, head, owned, false);
     const intent = core.newId(), slices = sliced(plan.effects, true);
     const marker = { key: keys.unfinished(owned.partition, execId), bytes: new TextEncoder().encode(intent) };
-    const outcome = await submitOnce(core, once, {
-      checks,
-      writes: [...plan.decided, marker],
-      packed: plan.packed,
-      hidden: {
-        writes: slices.map((slice, n) => ({ key: keys.slice(execId, intent, n), bytes: encodeWrites(slice) })),
-        range: keys.slicesOf(execId, intent),
-      },
-      decision: true,
-      ...lane,
+    owned.unfinished.add(execId); // it may be committed, whatever the answer
+    const outcome = await this.#sure(owned, plan, () => {
+      return submitOnce(core, once, {
+        checks,
+        writes: [...plan.decided, marker],
+        packed: plan.packed,
+        hidden: {
+          writes: slices.map((slice, n) => ({
+            key: keys.slice(execId, intent, n),
+            bytes: encodeWrites(slice),
+          })),
+          range: keys.slicesOf(execId, intent),
+        },
+        decision: true,
+        ...lane,
+      });
     });
     if (outcome.kind !== "committed") return await this.#refused(commit, owned, outcome);
-    owned.unfinished.add(execId);
     await this.finish(owned, execId);
     this.#tellSomehow(owned, commit, plan);
     return { kind: "committed", head: headBehind(execId, head, plan, outcome.version), leased: [] };
+  }
+
+  /**
+   * Where it is not known, or not told, what was committed, what this process knows of queues and timers may
+   * be out of date.
+   */
+  async #sure(owned: Owned, plan: Plan, write: () => Promise<OnceOutcome>): Promise<OnceOutcome> {
+    let outcome: OnceOutcome | undefined;
+    try {
+      return outcome = await write();
+    } finally {
+      if (outcome?.kind !== "committed") this.#forget(owned, plan);
+    }
+  }
+
+  #forget(owned: Owned, plan: Plan): void {
+    owned.due.forget();
+    owned.mailbox.forget();
+    this.#neighbours.storedSomehow(new Set(plan.sent.map(({ partition }) => partition)));
+    this.#neighbours.queues.changed(
+      new Set([...plan.jobs.map(({ record }) => record.kind), ...plan.removedJobs.map(({ kind }) => kind)]),
+    );
+    this.#core.wakeups.notify(`timers:${owned.partition}`);
   }
 
   async #refused(
@@ -183,23 +216,20 @@ export class Logs implements Executions {
       });
       if (done === undefined && await owned.isLost(this.#core)) throw fenced(owned);
     }
-    owned.unfinished.delete(execId);
+    if (owned.unfinished.delete(execId)) {
+      owned.due.forget();
+      this.#core.wakeups.notify(`timers:${owned.partition}`);
+    }
   }
 
   /** Takes up what was left half done in a partition. */
   async recover(owned: Owned): Promise<void> {
     const { cells } = this.#core, { partition } = owned;
-    let found = false;
     for await (const page of cellsIn(cells, keys.unfinishedOf(partition))) {
       for (const { key } of page) await this.finish(owned, keys.lastPart(key));
-      found = true;
     }
     for await (const page of cellsIn(cells, keys.deletionsOf(partition))) {
       for (const { key } of page) await this.#finishDeletion(owned, keys.lastPart(key));
-    }
-    if (found) {
-      owned.due.forget();
-      this.#core.wakeups.notify(`timers:${partition}`);
     }
   }
 
@@ -235,7 +265,9 @@ export class Logs implements Executions {
         ...removing(bodies.blobOf(bytes)),
         { key, bytes: null },
       ]);
-      if (!await inSlices(writer, writes, [owned.fence])) throw await refused(this.#core, owned, `execution ${execId}`);
+      if (!await inSlices(writer, writes, [owned.fence])) {
+        throw await refused(this.#core, owned, `execution ${execId}`);
+      }
     }
   }
 
@@ -305,7 +337,10 @@ export class Logs implements Executions {
     const core = this.#core, owned = ownedOf(ownership), key = keys.object(execId, name);
     const before = await core.one(key);
     if (decodeURIComponent(keys.lastPart(key)) !== name) {
-      throw new MailerError("invalid_name", `flows: the name ${JSON.stringify(name)} of an object is too long`);
+      throw new MailerError(
+        "invalid_name",
+        `flows: the name ${JSON.stringify(name)} of an object is too long`,
+      );
     }
     const packed = await core.bodies.pack(text, blobOwner(execId));
     const done = await submit(core, {

@@ -19,6 +19,7 @@ export type Fault = "fail" | "fail-after" | "busy" | "crash" | "crash-after" | "
 
 /** A call. */
 export interface Call {
+  /** What is called. */
   readonly op: "get" | "list" | "commit";
   /** Number of the call among those of its kind, from 1 on. */
   readonly n: number;
@@ -33,7 +34,11 @@ export class FaultyCells implements Cells {
   readonly #calls: { get: number; list: number; commit: number } = { get: 0, list: 0, commit: 0 };
   #crashed = false;
 
-  /** @param plan Asked before every call; `undefined` lets it pass. */
+  /**
+   * Passes calls on to `cells`.
+   *
+   * @param plan Asked before every call; `undefined` lets it pass.
+   */
   constructor(cells: Cells, plan: (call: Call) => Fault | undefined) {
     this.#cells = cells;
     this.#plan = plan;
@@ -51,15 +56,19 @@ export class FaultyCells implements Cells {
     return this.#crashed;
   }
 
+  /** See {@link Cells}. */
   get(keys: readonly string[]): Promise<(Cell | undefined)[]> {
     return this.#call("get", [], () => this.#cells.get(keys));
   }
+  /** See {@link Cells}. */
   list(range: Range, limit: number, reverse?: boolean): Promise<Cell[]> {
     return this.#call("list", [], () => this.#cells.list(range, limit, reverse));
   }
+  /** See {@link Cells}. */
   commit(checks: readonly Check[], writes: readonly Write[]): Promise<string | undefined> {
     return this.#call("commit", writes.map(({ key }) => key), () => this.#cells.commit(checks, writes));
   }
+  /** Closes the cells, crashed or not. */
   [Symbol.asyncDispose](): PromiseLike<void> {
     return this.#cells[Symbol.asyncDispose]();
   }

@@ -6,12 +6,13 @@
  *
  * @module
  */
+import { MailerError } from "../../errors.ts";
 import { parseJson } from "../../json.ts";
+import { removeAll } from "./ahead.ts";
 import { type Cells, cellsIn } from "./cells.ts";
 import type { Core } from "./core.ts";
 import * as keys from "./keys.ts";
 import type { Feed, FeedItem } from "./port.ts";
-import { inSlices } from "./slices.ts";
 import type { Lane } from "./writer.ts";
 
 type StoredItem = readonly [execId: string, seq: number, note?: string];
@@ -71,12 +72,24 @@ export class KeptFeed implements Feed {
     const before = { from: keys.feedOf(partition).from, to: keys.feed(partition, from + 1) };
     const [holding] = await cells.list(before, 1, true);
     const start = holding === undefined ? keys.feed(partition, from) : holding.key;
+    if (holding === undefined && from < await this.begin(partition)) {
+      throw new MailerError(
+        "feed_trimmed",
+        `flows: partition ${partition} knows nothing any more of position ${from}`,
+        {
+          hint:
+            "the reader was too far behind: keep more decisions in the feed, or begin at its first position",
+        },
+      );
+    }
     for await (const page of cellsIn(cells, { from: start, to }, Math.min(limit, 100))) {
       for (const cell of page) {
         const stored = parseJson(await bodies.unpack(cell.bytes)) as StoredItem[];
         let position = keys.numberOf(keys.lastPart(cell.key));
         for (const [execId, seq, note] of stored) {
-          if (position >= from) items.push({ position, execId, seq, ...(note === undefined ? {} : { note }) });
+          if (position >= from) {
+            items.push({ position, execId, seq, ...(note === undefined ? {} : { note }) });
+          }
           if (items.length === limit) return items;
           position++;
         }
@@ -85,12 +98,28 @@ export class KeptFeed implements Feed {
     return items;
   }
 
+  async begin(partition: number): Promise<number> {
+    const [first] = await this.#core.cells.list(keys.feedOf(partition), 1);
+    return first === undefined ? 0 : keys.numberOf(keys.lastPart(first.key));
+  }
+
   end(partition: number): Promise<number> {
     return endOf(this.#core, partition);
   }
 
-  async trim(partition: number, before: number): Promise<void> {
-    const { cells, writer } = this.#core;
+  /** Forgets what is older than the newest decisions that are to be known. Answers how many entries. */
+  async sweep(): Promise<number> {
+    const { partitions, feedDecisions } = this.#core.settings;
+    let removed = 0;
+    for (let partition = 0; partition < partitions; partition++) {
+      const before = await this.end(partition) - feedDecisions;
+      if (before > 0) removed += await this.trim(partition, before);
+    }
+    return removed;
+  }
+
+  async trim(partition: number, before: number): Promise<number> {
+    const { cells } = this.#core;
     // The last entry stays: it says where the next one goes.
     const last = await lastKey(cells, partition);
     const holding = await cells.list(
@@ -100,9 +129,7 @@ export class KeptFeed implements Feed {
     );
     const end = holding[0]?.key ?? keys.feed(partition, before);
     const to = last !== undefined && last < end ? last : end;
-    for await (const page of cellsIn(cells, { from: keys.feedOf(partition).from, to })) {
-      await inSlices(writer, page.map(({ key }) => ({ key, bytes: null })));
-    }
+    return await removeAll(this.#core, { from: keys.feedOf(partition).from, to });
   }
 }
 

@@ -95,9 +95,13 @@ export function encodeHead(record: HeadRecord): string {
 export async function decodeHead(bodies: Bodies, execId: string, cell: Cell): Promise<LogHead> {
   const stored = parseJson(await bodies.unpack(cell.bytes)) as StoredHead;
   if (stored.v !== VERSION) {
-    throw new MailerError("unknown_store", `flows: the head of execution ${execId} has the unknown version ${stored.v}`, {
-      hint: "it was written by a newer version of this program",
-    });
+    throw new MailerError(
+      "unknown_store",
+      `flows: the head of execution ${execId} has the unknown version ${stored.v}`,
+      {
+        hint: "it was written by a newer version of this program",
+      },
+    );
   }
   const record: HeadRecord = {
     seq: stored.q,

@@ -47,7 +47,11 @@ export interface PackedCommand {
 }
 
 /** Packs a command. */
-export async function packCommand(core: Core, partition: number, command: NewCommand): Promise<PackedCommand> {
+export async function packCommand(
+  core: Core,
+  partition: number,
+  command: NewCommand,
+): Promise<PackedCommand> {
   const { execId, id, text } = command, key = keys.command(partition, core.newOrder());
   const packed = await core.bodies.pack(`${JSON.stringify([execId, id])}\n${text}`, key);
   return {
@@ -83,6 +87,8 @@ export class Mailbox {
   #end: string | undefined = "";
   #scannedAt = -Infinity;
   #scanning: Promise<void> | undefined;
+  /** Whether something was stored, and not noted, while a scan was under way: it may have missed it. */
+  #missed = false;
 
   constructor(core: Core, partition: number) {
     this.#core = core;
@@ -110,7 +116,10 @@ export class Mailbox {
     return taken;
   }
 
-  /** Looks for commands that others have stored; `count` writes down which are handed out, and says which are still there. */
+  /**
+   * Looks for commands that others have stored; `count` writes down which are handed out, and says which are
+   * still there.
+   */
   async scan(count: (found: readonly Letter[]) => Promise<readonly Letter[]>): Promise<void> {
     const { cells, clock } = this.#core, startedAt = clock.now();
     const known = new Set(this.#ready.map(({ key }) => key));
@@ -126,7 +135,8 @@ export class Mailbox {
       }
     }
     const letters = await count(await this.#read(found));
-    this.#end = end;
+    this.#end = this.#missed ? "" : end;
+    this.#missed = false;
     this.#scannedAt = startedAt;
     for (const letter of letters) if (!this.#handed.has(letter.key)) this.#insert(letter);
   }
@@ -147,8 +157,8 @@ export class Mailbox {
 
   /** A commit of this process has stored a command. */
   stored(letter: Letter): void {
-    if (this.#end !== undefined && letter.key >= this.#end) return; // a scan will find it
-    if (this.#ready.length >= WINDOW) this.#end = letter.key;
+    if (this.#end !== undefined && letter.key >= this.#end) this.#missed = this.#scanning !== undefined; // else one will find it
+    else if (this.#ready.length >= WINDOW) this.#end = letter.key;
     else this.#insert(letter);
   }
 
@@ -165,6 +175,7 @@ export class Mailbox {
   /** What is there is not known any more. */
   forget(): void {
     this.#end = "";
+    this.#missed = this.#scanning !== undefined;
   }
 
   #insert(letter: Letter): void {
@@ -209,7 +220,9 @@ export class Inboxes implements Inbox {
     }
     const core = this.#core, left = new Set(withoutRepetitions(commands));
     const packed = new Map<NewCommand, PackedCommand>();
-    for (const command of left) packed.set(command, await packCommand(core, this.#partitionOf(command.execId), command));
+    for (const command of left) {
+      packed.set(command, await packCommand(core, this.#partitionOf(command.execId), command));
+    }
     for (;;) {
       const wanted = [...left].map((command) => packed.get(command)!);
       const once = [...left].filter((command) => command.once === true);

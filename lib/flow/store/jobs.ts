@@ -26,8 +26,13 @@ const TRIES = 16;
 const NOTHING: Pick<Unit, "checks" | "writes"> = { checks: [], writes: [] };
 const UNLIMITED = (): readonly JobLimit[] => [];
 
-/** Whether a job has to wait for a place. */
-type IsBlocked = (record: JobRecord) => boolean;
+/** Which jobs have to wait for a place. */
+interface Gate {
+  /** Whether a limit has no room. */
+  isFull(name: string): boolean;
+  /** The limit that keeps a job waiting, if one does. */
+  fullLimit(record: JobRecord): string | undefined;
+}
 
 /** What the cell of a job says. */
 export interface JobRecord {
@@ -71,8 +76,13 @@ export function encodeJob(core: Core, record: JobRecord): Promise<Uint8Array> {
 
 async function decodeJob(core: Core, kind: string, cell: Cell): Promise<JobRecord> {
   const stored = await core.bodies.unpack(cell.bytes), end = stored.indexOf("\n");
-  const [execId, id, deliveries, hiddenUntil, worker] = JSON.parse(stored.slice(0, end)) as
-    [string, string, number, number, string];
+  const [execId, id, deliveries, hiddenUntil, worker] = JSON.parse(stored.slice(0, end)) as [
+    string,
+    string,
+    number,
+    number,
+    string,
+  ];
   return { execId, id, kind, deliveries, hiddenUntil, worker, text: stored.slice(end + 1) };
 }
 
@@ -107,26 +117,34 @@ export class Queues implements Jobs {
       if (found === undefined) this.#limitsOf.set(record, found = limitsOf(record.text));
       return found;
     };
-    const isBlocked = (record: JobRecord): boolean => {
-      const own = limits(record);
-      return own.length > 0 &&
-        (own.some(({ name }) => full.has(name)) || this.#limits.isFull(own, this.#core.clock.now()));
+    const isFull = (name: string): boolean => full.has(name) || this.#limits.isFull(name, this.#core.clock.now());
+    const gate: Gate = {
+      isFull,
+      fullLimit: (record) => limits(record).find(({ name }) => isFull(name))?.name,
     };
     for (let scannedWith = -1;;) {
-      const now = this.#core.clock.now(), entries = window.take(most - leased.length, now, isBlocked);
+      const now = this.#core.clock.now(), entries = window.take(most - leased.length, now, gate);
       const limited = entries.filter(({ record }) => limits(record).length > 0);
       const free = limited.length === 0 ? entries : entries.filter((entry) => !limited.includes(entry));
-      const got = await Promise.all(free.map((entry) => this.#claim(window, entry, request)));
-      // One after the other: each wants to know what the one before has taken.
-      for (const entry of limited) {
-        got.push(await this.#enter(window, entry, request, limits(entry.record), full));
-      }
-      leased.push(...got.filter((job) => job !== undefined).sort((a, b) => a.key < b.key ? -1 : 1));
+      const shared = Map.groupBy(limited, ({ record }) => limits(record)[0]!.name);
+      const got = await Promise.all([
+        ...free.map((entry) => this.#claim(window, entry, request)),
+        ...shared.values().map(async (entries) => {
+          // One after the other: each wants to know what the one before has taken.
+          const entered: (LeasedJob | undefined)[] = [];
+          for (const entry of entries) {
+            entered.push(await this.#enter(window, entry, request, limits(entry.record), full));
+          }
+          return entered;
+        }),
+      ]);
+      const found = got.flat().filter((job) => job !== undefined);
+      leased.push(...found.sort((a, b) => a.key < b.key ? -1 : 1));
       if (leased.length === most) return leased;
       if (limited.length > 0) continue; // behind those that wait others may be free
       // What this process knows is exhausted: perhaps others have queued some, or there are some behind those that wait.
       if (full.size === scannedWith || !window.isOutdated(now)) return leased;
-      await window.scan(isBlocked);
+      await window.scan(gate);
       scannedWith = full.size;
     }
   }
@@ -148,9 +166,10 @@ export class Queues implements Jobs {
       }
       const job = await this.#claim(window, entry, request, admission);
       if (job !== undefined) {
-        this.#limits.entered(entry.key, limits);
+        admission.entered(job.token);
         return job;
       }
+      admission.failed();
       const cell = await this.#core.one(entry.key);
       if (cell?.version !== entry.version) return undefined; // another has it
     }
@@ -263,6 +282,8 @@ class Window {
   /** Keys of ready ones, sorted, the first from `#from` on. Some may be gone, or hidden again. */
   #ready: string[] = [];
   #from = 0;
+  /** Keys of ready ones that wait for a place, by the limit that is full; sorted. Some may be gone, or hidden again. */
+  readonly #waiting = new Map<string, string[]>();
   #hidden = new TimeHeap<string>();
   /** Beyond this key nothing is known. */
   #end: string | undefined;
@@ -277,40 +298,51 @@ class Window {
     this.#end = ""; // before the first scan: nothing at all
   }
 
-  /** Whether a scan may find more. */
+  /** Whether a scan may find more. What is long is looked at less often. */
   isOutdated(now: number): boolean {
-    return this.#end !== undefined || now - this.#scannedAt > this.#core.settings.pollMs;
+    const wait = this.#core.settings.pollMs * (1 + this.#known.size / (5 * WINDOW));
+    return this.#end !== undefined || now - this.#scannedAt > wait;
   }
 
   /**
    * Takes ready ones out, in their order, passing over those that have to wait; who takes them puts them back when they
    * have changed.
    */
-  take(most: number, now: number, isBlocked: IsBlocked): Entry[] {
+  take(most: number, now: number, gate: Gate): Entry[] {
     while (this.#hidden.isDue(now)) {
       const entry = this.#known.get(this.#hidden.pop());
       if (entry !== undefined && entry.record.hiddenUntil <= now) this.#makeReady(entry.key);
     }
-    const taken: Entry[] = [], passed: string[] = [];
+    this.#callBack(most, gate);
+    const taken: Entry[] = [], passed = new Map<string, string[]>();
     while (taken.length < most && this.#from < this.#ready.length) {
       const key = this.#ready[this.#from++]!, entry = this.#known.get(key);
       if (entry === undefined || entry.record.hiddenUntil > now) continue;
-      if (isBlocked(entry.record)) {
-        passed.push(key);
+      const limit = gate.fullLimit(entry.record);
+      if (limit !== undefined) {
+        const keys = passed.get(limit);
+        if (keys === undefined) passed.set(limit, [key]);
+        else keys.push(key);
         continue;
       }
       this.#known.delete(key);
       taken.push(entry);
     }
-    if (passed.length > 0) {
-      this.#ready = [...passed, ...this.#ready.slice(this.#from)];
-      this.#from = 0;
-    }
+    for (const [limit, keys] of passed) this.#waiting.set(limit, merged(keys, this.#waiting.get(limit) ?? []));
     if (this.#from > WINDOW) {
       this.#ready = this.#ready.slice(this.#from);
       this.#from = 0;
     }
     return taken;
+  }
+
+  /** Makes some ready of those whose limits have room again, the first first. */
+  #callBack(most: number, gate: Gate): void {
+    for (const [limit, keys] of this.#waiting) {
+      if (gate.isFull(limit)) continue;
+      for (const key of keys.splice(0, most)) if (this.#known.has(key)) this.#makeReady(key);
+      if (keys.length === 0) this.#waiting.delete(limit);
+    }
   }
 
   put(entry: Entry): void {
@@ -347,19 +379,20 @@ class Window {
     this.#known.clear();
     this.#ready = [];
     this.#from = 0;
+    this.#waiting.clear();
     this.#hidden = new TimeHeap();
     this.#end = "";
   }
 
   /** Reads the front of the queue anew, until enough are ready that do not have to wait. */
-  scan(isBlocked: IsBlocked): Promise<void> {
-    return this.#scanning ??= this.#scan(isBlocked).finally(() => {
+  scan(gate: Gate): Promise<void> {
+    return this.#scanning ??= this.#scan(gate).finally(() => {
       this.#scanning = undefined;
       this.#meanwhile = undefined;
     });
   }
 
-  async #scan(isBlocked: IsBlocked): Promise<void> {
+  async #scan(gate: Gate): Promise<void> {
     const meanwhile = this.#meanwhile = new Map<string, Entry | undefined>();
     const now = this.#core.clock.now(), found: Entry[] = [];
     let ready = 0, end: string | undefined;
@@ -370,7 +403,7 @@ class Window {
           ? known.record
           : await decodeJob(this.#core, this.#kind, cell);
         found.push({ key: cell.key, record, version: cell.version });
-        if (record.hiddenUntil <= now && !isBlocked(record)) ready++;
+        if (record.hiddenUntil <= now && gate.fullLimit(record) === undefined) ready++;
       }
       if (ready >= WINDOW) {
         end = page.at(-1)!.key + "\x01";
@@ -407,9 +440,16 @@ class Window {
   }
 }
 
+/** Two sorted lists as one. */
+function merged(a: readonly string[], b: readonly string[]): string[] {
+  if (a.length === 0 || b.length === 0 || a.at(-1)! < b[0]!) return a.concat(b);
+  return b.at(-1)! < a[0]! ? b.concat(a) : a.concat(b).sort();
+}
+
 /** Refuses what has no place in a queue. */
 export function checkJob({ id, kind, priority = 0, order = 0 }: NewJob): void {
-  const isRight = Number.isInteger(priority) && Math.abs(priority) <= 100 && Number.isSafeInteger(order) && order >= 0;
+  const isRight = Number.isInteger(priority) && Math.abs(priority) <= 100 && Number.isSafeInteger(order) &&
+    order >= 0;
   if (!isRight || !/^[A-Za-z0-9_-]{1,128}$/.test(kind)) {
     throw new MailerError(
       "invalid_commit",

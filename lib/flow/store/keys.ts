@@ -35,6 +35,8 @@ const LAST_TIME = 8_640_000_000_000_000;
 const TIME_DIGITS = 11;
 const NUMBER_DIGITS = 8;
 const LONGEST_PART = 200;
+/** What is the same escaped. */
+const PLAIN = /^[A-Za-z0-9_.-]{0,200}$/;
 
 /** A whole number from 0 on, so that texts are ordered as the numbers are; below 2.8e12. */
 export function numberPart(value: number): string {
@@ -48,7 +50,10 @@ export function numberOf(part: string): number {
 
 /** A time, so that texts are ordered as the times are. Times before 1970 count as 1970. */
 export function timePart(time: number): string {
-  return Math.min(Math.max(Math.ceil(time), 0), LAST_TIME).toString(36).padStart(TIME_DIGITS, "0");
+  return Math.min(Math.max(Math.ceil(time), 0), LAST_TIME).toString(36).padStart(
+    TIME_DIGITS,
+    "0",
+  );
 }
 
 /** A time, later ones first. */
@@ -58,6 +63,7 @@ export function reverseTimePart(time: number): string {
 
 /** Any text as a part of a key. Long ones are cut, and told apart by a digest. */
 export function textPart(text: string): string {
+  if (PLAIN.test(text)) return text;
   const escaped = encodeURIComponent(text.toWellFormed());
   if (escaped.length <= LONGEST_PART) return escaped;
   const digest = createHash("sha256").update(text).digest("hex").slice(0, 32);
@@ -136,10 +142,12 @@ export const parts = (owner: string, blob: string): Range => under(`b/${owner}/$
 export const part = (owner: string, blob: string, n: number): string => `b/${owner}/${blob}/${numberPart(n)}`;
 export const partsOfExecution = (exec: string): Range => under(`b/x/${exec}/`);
 
-export const slice = (exec: string, intent: string, n: number): string => `w/${exec}/${intent}/${numberPart(n)}`;
+export const slice = (exec: string, intent: string, n: number): string =>
+  `w/${exec}/${intent}/${numberPart(n)}`;
 export const slicesOf = (exec: string, intent: string): Range => under(`w/${exec}/${intent}/`);
 export const slicesOfExecution = (exec: string): Range => under(`w/${exec}/`);
-export const unfinished = (partition: number, exec: string): string => `wp/${partitionPart(partition)}/${exec}`;
+export const unfinished = (partition: number, exec: string): string =>
+  `wp/${partitionPart(partition)}/${exec}`;
 export const unfinishedOf = (partition: number): Range => under(`wp/${partitionPart(partition)}/`);
 export const deletion = (partition: number, exec: string): string => `x/${partitionPart(partition)}/${exec}`;
 export const deletionsOf = (partition: number): Range => under(`x/${partitionPart(partition)}/`);

@@ -21,10 +21,14 @@ const VERSION = /^[0-9a-f]{20}$/;
 
 /** How a store in Deno KV is opened. */
 export interface KvStoreOptions extends FlowStoreOptions {
-  /** The file; `:memory:` for none, an `https:` address for a remote store. Default: Deno's own for this script. */
+  /**
+   * The file; `:memory:` for none, an `https:` address for a remote store. Default: Deno's own for this
+   * script.
+   */
   readonly path?: string;
   /** What stands in front of every key. Default `["flow"]`. */
   readonly prefix?: Deno.KvKey;
+  /** For leases and all that expires. Default: the machine's. */
   readonly clock?: Clock;
   /** Wraps what the store lies in, e.g. to let calls fail. */
   readonly wrap?: (cells: Cells) => Cells;
@@ -57,10 +61,14 @@ async function openKv(path: string | undefined, where: string): Promise<Deno.Kv>
   try {
     return await whileBusy(() => Deno.openKv(path).catch((cause) => Promise.reject(busyOr(cause, where))));
   } catch (cause) {
-    throw new MailerError("store_unavailable", `flows: ${where} cannot be opened: ${asError(cause).message}`, {
-      cause,
-      hint: "check the path, that its folder exists, and that this program may read and write there",
-    });
+    throw new MailerError(
+      "store_unavailable",
+      `flows: ${where} cannot be opened: ${asError(cause).message}`,
+      {
+        cause,
+        hint: "check the path, that its folder exists, and that this program may read and write there",
+      },
+    );
   }
 }
 
@@ -85,16 +93,31 @@ export class KvCells implements Cells {
     this.where = where;
   }
 
-  async get(keys: readonly string[]): Promise<(Cell | undefined)[]> {
+  get(keys: readonly string[]): Promise<(Cell | undefined)[]> {
+    return this.#whileBusy(() => this.#get(keys));
+  }
+
+  list(range: Range, limit: number, reverse?: boolean): Promise<Cell[]> {
+    return this.#whileBusy(() => this.#list(range, limit, reverse));
+  }
+
+  /** A read waits, as the file is only locked for moments while another process tidies up. */
+  #whileBusy<T>(read: () => Promise<T>): Promise<T> {
+    return whileBusy(() => read().catch((cause) => Promise.reject(busyOr(cause, this.where))));
+  }
+
+  async #get(keys: readonly string[]): Promise<(Cell | undefined)[]> {
     if (keys.length === 1) return [cellOf(await this.#kv.get<Uint8Array>(this.#key(keys[0]!)))];
     const reads: Promise<Deno.KvEntryMaybe<Uint8Array>[]>[] = [];
     for (let i = 0; i < keys.length; i += MOST_KEYS_READ) {
-      reads.push(this.#kv.getMany<Uint8Array[]>(keys.slice(i, i + MOST_KEYS_READ).map((key) => this.#key(key))));
+      reads.push(
+        this.#kv.getMany<Uint8Array[]>(keys.slice(i, i + MOST_KEYS_READ).map((key) => this.#key(key))),
+      );
     }
     return (await Promise.all(reads)).flat().map(cellOf);
   }
 
-  async list({ from, to }: Range, limit: number, reverse = false): Promise<Cell[]> {
+  async #list({ from, to }: Range, limit: number, reverse = false): Promise<Cell[]> {
     if (from >= to) return [];
     const found: Cell[] = [];
     const options = { limit, reverse, batchSize: Math.min(limit, LARGEST_BATCH) };

@@ -23,10 +23,12 @@ export class MemoryDisk {
     return this.#cells.size;
   }
 
+  /** A cell. */
   get(key: string): Cell | undefined {
     return this.#cells.get(key);
   }
 
+  /** See {@link Cells.list}. */
   list({ from, to }: Range, limit: number, reverse = false): Cell[] {
     return reverse ? this.#last(from, to, limit) : this.#first(from, to, limit);
   }
@@ -57,6 +59,7 @@ export class MemoryDisk {
     return found;
   }
 
+  /** See {@link Cells.commit}. */
   commit(checks: readonly Check[], writes: readonly Write[]): string | undefined {
     for (const { key, version } of checks) {
       if ((this.#cells.get(key)?.version ?? null) !== version) return undefined;
@@ -114,6 +117,7 @@ export interface MemoryStoreOptions extends FlowStoreOptions {
   readonly disk?: MemoryDisk;
   /** How long a read or a commit takes, ms. Default 0. */
   readonly latencyMs?: number;
+  /** For leases, all that expires, and latency. Default: the machine's. */
   readonly clock?: Clock;
   /** Wraps what the store lies in, e.g. to let calls fail. */
   readonly wrap?: (cells: Cells) => Cells;

@@ -57,9 +57,10 @@ export class KeptPartitions implements Partitions {
     }
     const core = this.#core;
     const [own, epochCell] = await core.cells.get([keys.owner(partition), keys.epoch(partition)]);
-    const now = core.clock.now(), [holder, epoch, until] = own === undefined
-      ? ["", 0, 0] as StoredOwner
-      : await core.json(own) as StoredOwner;
+    const now = core.clock.now(),
+      [holder, epoch, until] = own === undefined
+        ? ["", 0, 0] as StoredOwner
+        : await core.json(own) as StoredOwner;
     if (holder !== owner && until > now) return undefined;
     const mine: StoredOwner = [owner, epoch + 1, now + leaseMs];
     const version = await core.writer.submit({

@@ -12,10 +12,10 @@ import { type Packed, removing } from "./bodies.ts";
 import type { Write } from "./cells.ts";
 import type { Core, PackedLetter } from "./core.ts";
 import { blobOwner, encodeHead, type HeadRecord, indexKeys, type LogHead } from "./heads.ts";
-import { type PackedCommand, packCommand, removingCommand } from "./inbox.ts";
+import { packCommand, type PackedCommand, removingCommand } from "./inbox.ts";
 import { checkJob, encodeJob, type JobRecord, jobRecord } from "./jobs.ts";
 import * as keys from "./keys.ts";
-import type { Commit, JobPlace, Summary } from "./port.ts";
+import type { Commit, JobPlace, NewCommand, Summary } from "./port.ts";
 import { encodeTimer } from "./timers.ts";
 
 /** A timer and where it lies. */
@@ -51,8 +51,8 @@ export async function planCommit(
   const planner = new Planner(core, commit, head?.record, partition);
   await planner.jobs(leases);
   await planner.timers();
-  await planner.send(partitionOf);
-  await planner.kept();
+  if (commit.send !== undefined) await planner.send(commit.send, partitionOf);
+  if (commit.cache !== undefined || commit.deadLetters !== undefined) await planner.kept();
   await planner.decide();
   return planner.plan(head);
 }
@@ -136,8 +136,7 @@ class Planner {
     this.#openTimers = Object.fromEntries(open);
   }
 
-  async send(partitionOf: (execId: string) => number): Promise<void> {
-    const { send = [] } = this.#commit;
+  async send(send: readonly NewCommand[], partitionOf: (execId: string) => number): Promise<void> {
     this.#sent = await Promise.all(
       send.map((command) => packCommand(this.#core, partitionOf(command.execId), command)),
     );
@@ -213,7 +212,8 @@ class Planner {
     const { execId, events, lastIndex, summary, firstSeq } = this.#commit, before = this.#before;
     const isChanged = events !== undefined || summary !== undefined || firstSeq !== undefined ||
       this.#openJobs !== before?.jobs || this.#openTimers !== before?.timers ||
-      this.#snapshot.snapshotSeq !== before?.snapshotSeq || this.#snapshot.snapshotBlob !== before?.snapshotBlob;
+      this.#snapshot.snapshotSeq !== before?.snapshotSeq ||
+      this.#snapshot.snapshotBlob !== before?.snapshotBlob;
     let next: Plan["head"];
     if (isChanged) {
       const record: HeadRecord = {
@@ -262,7 +262,7 @@ const EXEC_ID = /^[A-Za-z0-9_-]{1,128}$/;
 
 function checkCommit(commit: Commit, head: LogHead | undefined): void {
   const { execId, events, lastIndex, summary, send = [] } = commit;
-  const problem = !EXEC_ID.test(execId)
+  const problem = head === undefined && !EXEC_ID.test(execId)
     ? "the id of an execution is a token"
     : send.some((command) => !EXEC_ID.test(command.execId))
     ? "a command is for an execution whose id is a token"

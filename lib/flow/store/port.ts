@@ -15,7 +15,10 @@
  * @module
  */
 
-/** Turns everything at rest into something else and back, such as an encrypted form. Keys, which hold ids, are not touched. */
+/**
+ * Turns everything at rest into something else and back, such as an encrypted form. Keys, which hold ids,
+ * are not touched.
+ */
 export interface Codec {
   /** What is stored instead of `plain`. */
   encode(plain: Uint8Array): Uint8Array | Promise<Uint8Array>;
@@ -61,8 +64,11 @@ export interface Partitions {
 
 /** A line of {@link Partitions.owners}. */
 export interface OwnerEntry {
+  /** Number of the partition. */
   readonly partition: number;
+  /** Who has it, or had it. */
   readonly owner: string;
+  /** Grows with every change of owner. */
   readonly epoch: number;
   /** ms */
   readonly until: number;
@@ -70,8 +76,11 @@ export interface OwnerEntry {
 
 /** What lists show of an execution. */
 export interface Summary {
+  /** Name of its flow. */
   readonly flow: string;
+  /** Version of its flow. */
   readonly flowHash: string;
+  /** How it stands. */
   readonly status: string;
   /** Never changes: lists are in this order. ms */
   readonly createdAt: number;
@@ -81,7 +90,9 @@ export interface Summary {
   readonly endedAt?: number;
   /** Search attributes. */
   readonly attrs: Readonly<Record<string, string>>;
+  /** It was moved to cold storage. */
   readonly archived?: boolean;
+  /** It is parked. */
   readonly quarantined?: boolean;
   /** Whatever else there is to show: parent, origin, error. JSON. */
   readonly more?: Readonly<Record<string, unknown>>;
@@ -89,6 +100,7 @@ export interface Summary {
 
 /** The end of an execution's log: what a decision is made on. Handed back as it came. */
 export interface Head {
+  /** The execution. */
   readonly execId: string;
   /** Sequence of the last decision; 0 = none yet. */
   readonly seq: number;
@@ -96,6 +108,7 @@ export interface Head {
   readonly firstSeq: number;
   /** Index of the last event. */
   readonly events: number;
+  /** What lists show of it. */
   readonly summary: Summary;
   /** Tells this head from every other; not to be read. */
   readonly version: string;
@@ -112,6 +125,7 @@ export type JobPlace = readonly [kind: string, priority: number, order: number];
 
 /** A stored decision. */
 export interface StoredDecision {
+  /** Its place in the log, from 1 on, without gaps. */
   readonly seq: number;
   /** JSON text of its events, as it was given. */
   readonly events: string;
@@ -129,12 +143,16 @@ export interface Snapshot {
 export interface NewJob {
   /** Names it in its execution; a job with this id is replaced. */
   readonly id: string;
+  /** Whoever asks for this kind may get it. */
   readonly kind: string;
   /** What whoever does it is told, at most 48 KB: point to the decision, do not copy it. */
   readonly text: string;
   /** Higher comes first, −100 to 100. Default 0. */
   readonly priority?: number;
-  /** Place in its priority, a whole number from 0 on; of equal ones the lesser id comes first. Default: now, ms. */
+  /**
+   * Place in its priority, a whole number from 0 on; of equal ones the lesser id comes first. Default: now,
+   * ms.
+   */
   readonly order?: number;
   /** Not handed out before, ms. */
   readonly notBefore?: number;
@@ -154,6 +172,7 @@ export interface NewTimer {
 
 /** A command for an execution. */
 export interface NewCommand {
+  /** The execution it is for. */
   readonly execId: string;
   /** Tells repetitions, at most 256 characters. */
   readonly id: string;
@@ -165,7 +184,9 @@ export interface NewCommand {
 
 /** A result that may be used again. */
 export interface CacheEntry {
+  /** What it is found by. */
   readonly key: string;
+  /** The result, as it was given. */
   readonly text: string;
   /** ms */
   readonly expiresAt: number;
@@ -183,7 +204,9 @@ export interface NewDeadLetter {
 
 /** All that one command led to. */
 export interface Commit {
+  /** The execution. */
   readonly execId: string;
+  /** Ownership of its partition. */
   readonly ownership: Ownership;
   /** What it was decided on; absent: there is no such execution yet. */
   readonly head?: Head | undefined;
@@ -197,9 +220,11 @@ export interface Commit {
   readonly command?: Delivery;
   /** Ids that must not have been committed within the dedup window, and are remembered. */
   readonly dedup?: readonly string[];
+  /** Jobs that are queued. */
   readonly jobs?: readonly NewJob[];
   /** Ids of jobs that go, or `"all"`; unknown ones count for nothing. */
   readonly removeJobs?: readonly string[] | "all";
+  /** Timers that are set. */
   readonly timers?: readonly NewTimer[];
   /** Ids of timers that go, or `"all"`; unknown ones count for nothing. */
   readonly clearTimers?: readonly string[] | "all";
@@ -207,7 +232,9 @@ export interface Commit {
   readonly send?: readonly NewCommand[];
   /** JSON text of the state behind this decision; replaces the one before. `null` removes it. */
   readonly snapshot?: string | null;
+  /** Results that may be used again; each replaces one of its key. */
   readonly cache?: readonly CacheEntry[];
+  /** What could not be done. */
   readonly deadLetters?: readonly NewDeadLetter[];
   /** Parks the execution, or (`null`) lifts that. */
   readonly quarantine?: Quarantine | null;
@@ -253,7 +280,10 @@ export interface Executions {
   truncate(ownership: Ownership, execId: string): Promise<void>;
   /** Removes the execution and all that is its own. May be interrupted. False: there is none. */
   delete(ownership: Ownership, execId: string): Promise<boolean>;
-  /** Stores a text of the execution by name: a segment of its history, an archive. It replaces one of this name. */
+  /**
+   * Stores a text of the execution by name: a segment of its history, an archive. It replaces one of this
+   * name.
+   */
   putObject(ownership: Ownership, execId: string, name: string, text: string): Promise<void>;
   /** A text stored by name. */
   object(execId: string, name: string): Promise<string | undefined>;
@@ -265,15 +295,21 @@ export interface Executions {
 
 /** A condition on a search attribute; numbers are compared as numbers where both sides are. */
 export interface AttributeFilter {
+  /** Name of the attribute; who lacks it does not fit. */
   readonly name: string;
+  /** How they are compared. */
   readonly op: "=" | "!=" | "<" | "<=" | ">" | ">=" | "prefix";
+  /** What its value is compared with. */
   readonly value: string;
 }
 
 /** Which executions, and in which order. All conditions hold at once. */
 export interface Query {
+  /** Only of this status. */
   readonly status?: string;
+  /** Only of this flow. */
   readonly flow?: string;
+  /** Only with attributes like these. */
   readonly attrs?: readonly AttributeFilter[];
   /** Created then or later, ms. */
   readonly from?: number;
@@ -289,6 +325,7 @@ export interface Query {
 
 /** A page of a list. */
 export interface Page<T> {
+  /** At most as many as were asked for. */
   readonly items: readonly T[];
   /** For the next page; absent on the last. A page may be empty and not the last. */
   readonly cursor?: string;
@@ -296,8 +333,11 @@ export interface Page<T> {
 
 /** An execution in a list. */
 export interface Listed {
+  /** The execution. */
   readonly execId: string;
+  /** Sequence of its last decision. */
   readonly seq: number;
+  /** What there is to show. */
   readonly summary: Summary;
 }
 
@@ -314,10 +354,16 @@ export interface Index {
 
 /** A command that is handed out. */
 export interface Delivery {
+  /** The execution it is for. */
   readonly execId: string;
+  /** Tells repetitions. */
   readonly id: string;
+  /** As it was given. */
   readonly text: string;
-  /** It was handed out at least so often, this time included. Every return counts, and every owner that died with it. */
+  /**
+   * It was handed out at least so often, this time included. Every return counts, and every owner that died
+   * with it.
+   */
   readonly deliveries: number;
   /** Where it lies; for the store. */
   readonly key: string;
@@ -331,22 +377,36 @@ export interface Delivery {
 
 /** Commands that wait for their decision. */
 export interface Inbox {
-  /** Stores commands, at most 64, all or none of them. What was stored before and is `once` is left out and answered `false`. */
+  /**
+   * Stores commands, at most 64, all or none of them. What was stored before and is `once` is left out and
+   * answered `false`.
+   */
   push(commands: readonly NewCommand[]): Promise<readonly boolean[]>;
-  /** Hands out the oldest, of each sender in the order they were stored; again only after a release, or to the next owner. */
+  /**
+   * Hands out the oldest, of each sender in the order they were stored; again only after a release, or to
+   * the next owner.
+   */
   pull(ownership: Ownership, limit: number): Promise<readonly Delivery[]>;
   /** Gives a command back, to be handed out again no sooner than `delayMs` from now. Default 0. */
   release(ownership: Ownership, delivery: Delivery, delayMs?: number): Promise<void>;
-  /** Removes a command that leads to no decision, perhaps with a dead letter in its place. False: it was gone. */
+  /**
+   * Removes a command that leads to no decision, perhaps with a dead letter in its place. False: it was
+   * gone.
+   */
   remove(ownership: Ownership, delivery: Delivery, deadLetter?: NewDeadLetter): Promise<boolean>;
 }
 
 /** A job that is handed out. */
 export interface LeasedJob {
+  /** The execution it belongs to. */
   readonly execId: string;
+  /** Its name in the execution. */
   readonly id: string;
+  /** Its kind. */
   readonly kind: string;
+  /** As it was given. */
   readonly text: string;
+  /** Whose it is. */
   readonly worker: string;
   /** How often it was handed out, this time included. Durable. */
   readonly deliveries: number;
@@ -360,9 +420,11 @@ export interface LeasedJob {
 
 /** Which jobs a worker wants. */
 export interface JobRequest {
+  /** Kind of the jobs. */
   readonly kind: string;
   /** Most jobs. */
   readonly max: number;
+  /** Whose they are to be. */
   readonly worker: string;
   /** How long they are the worker's, ms. */
   readonly leaseMs: number;
@@ -384,13 +446,19 @@ export interface JobLimit {
 
 /** Work by kind. A job goes with the commit that answers it. */
 export interface Jobs {
-  /** Hands out what is ready, best priority first; also jobs whose lease is over. Never one job to two at a time. */
+  /**
+   * Hands out what is ready, best priority first; also jobs whose lease is over. Never one job to two at a
+   * time.
+   */
   lease(request: JobRequest): Promise<readonly LeasedJob[]>;
   /** Prolongs leases, from now on. `undefined`: the job is gone, or another's. */
   extend(jobs: readonly LeasedJob[], leaseMs: number): Promise<readonly (LeasedJob | undefined)[]>;
   /** A job as it lies in its queue; its `worker` is empty where it is nobody's. `undefined`: it is gone. */
   peek(execId: string, id: string, place: JobPlace): Promise<LeasedJob | undefined>;
-  /** Puts a job back in its place, to be handed out no sooner than `delayMs` from now. False: it was gone, or another's. */
+  /**
+   * Puts a job back in its place, to be handed out no sooner than `delayMs` from now. False: it was gone, or
+   * another's.
+   */
   release(job: LeasedJob, options?: ReleaseOptions): Promise<boolean>;
 }
 
@@ -404,10 +472,13 @@ export interface ReleaseOptions {
 
 /** A timer that is due. */
 export interface DueTimer {
+  /** The execution it belongs to. */
   readonly execId: string;
+  /** Its name in the execution. */
   readonly id: string;
   /** ms */
   readonly at: number;
+  /** As it was given. */
   readonly text: string;
   /** Where it lies; for the store. */
   readonly key: string;
@@ -427,8 +498,11 @@ export interface Timers {
 
 /** A stored version of a flow. */
 export interface StoredDefinition {
+  /** Name of the flow. */
   readonly name: string;
+  /** Hash of the definition. */
   readonly hash: string;
+  /** As it was given. */
   readonly text: string;
 }
 
@@ -450,7 +524,9 @@ export interface Definitions {
 
 /** A schedule as it is stored. */
 export interface StoredSchedule {
+  /** Names it among all. */
   readonly name: string;
+  /** As it was given. */
   readonly text: string;
   /** Tells whether it has changed since it was read. */
   readonly version: string;
@@ -458,7 +534,9 @@ export interface StoredSchedule {
 
 /** Schedules by name. */
 export interface Schedules {
+  /** A schedule as it is now. */
   get(name: string): Promise<StoredSchedule | undefined>;
+  /** All of them, by name. */
   list(): Promise<readonly StoredSchedule[]>;
   /**
    * Writes a schedule and sends commands with it, at once or not at all: so an occurrence starts once.
@@ -485,6 +563,7 @@ export interface ResultCache {
 export interface Quarantine {
   /** Decision that cannot be carried out. */
   readonly seq: number;
+  /** What was wrong with it, for a person. */
   readonly reason: string;
 }
 
@@ -498,7 +577,9 @@ export interface DeadLetter extends NewDeadLetter {
 
 /** What could not be done, kept for a person to look at. */
 export interface DeadLetters {
+  /** Stores a letter; its id. */
   add(letter: NewDeadLetter): Promise<string>;
+  /** A letter by its id. */
   get(id: string): Promise<DeadLetter | undefined>;
   /** Newest first. */
   list(options?: { readonly limit?: number; readonly cursor?: string }): Promise<Page<DeadLetter>>;
@@ -508,7 +589,9 @@ export interface DeadLetters {
 
 /** Executions that are parked. */
 export interface Quarantines {
+  /** Why it is parked; `undefined`: it is not. */
   get(execId: string): Promise<Quarantine | undefined>;
+  /** All that are parked. */
   list(): Promise<readonly (Quarantine & { readonly execId: string })[]>;
 }
 
@@ -516,19 +599,28 @@ export interface Quarantines {
 export interface FeedItem {
   /** Grows by one from decision to decision of a partition. */
   readonly position: number;
+  /** The execution. */
   readonly execId: string;
+  /** Place of the decision in its log. */
   readonly seq: number;
+  /** What the commit said of it. */
   readonly note?: string;
 }
 
 /** Decisions of a partition in the order they were committed. */
 export interface Feed {
-  /** From a position on. Default limit 256. */
+  /**
+   * From a position on. Default limit 256.
+   *
+   * @throws {MailerError} `feed_trimmed` where what was there is forgotten.
+   */
   read(partition: number, from: number, limit?: number): Promise<readonly FeedItem[]>;
+  /** Position of the first decision that is still known. */
+  begin(partition: number): Promise<number>;
   /** Position the next decision gets. */
   end(partition: number): Promise<number>;
-  /** Forgets what is in front of a position. */
-  trim(partition: number, before: number): Promise<void>;
+  /** Forgets what is in front of a position, perhaps but for a few; how many entries, each of one commit, were removed. */
+  trim(partition: number, before: number): Promise<number>;
 }
 
 /** What may have changed: `inbox:PARTITION`, `jobs:KIND`, `timers:PARTITION`, `feed:PARTITION`, `exec:ID`. */
@@ -551,7 +643,9 @@ export interface StoreStats {
   readonly commits: number;
   /** Decisions that were committed. */
   readonly decisions: number;
-  /** Writes of any kind that were committed, decisions among them: so many shared {@link StoreStats.commits}. */
+  /**
+   * Writes of any kind that were committed, decisions among them: so many shared {@link StoreStats.commits}.
+   */
   readonly units: number;
   /** Keys written or deleted. */
   readonly mutations: number;
@@ -565,28 +659,45 @@ export interface StoreStats {
 
 /** What a sweep removed. */
 export interface Swept {
+  /** Ids whose window was over. */
   readonly dedup: number;
+  /** Results that had expired. */
   readonly cache: number;
   /** Parts of large texts, and effects, that no commit has named. */
   readonly orphans: number;
+  /** Dead letters of a certain age. */
   readonly deadLetters: number;
   /** Limits that held nothing. */
   readonly limits: number;
+  /** Entries of feeds, each of one commit. */
+  readonly feed: number;
 }
 
 /** The store of the engine. */
 export interface FlowStore extends AsyncDisposable {
+  /** Who may commit where. */
   readonly partitions: Partitions;
+  /** Logs, and all that belongs to one. */
   readonly executions: Executions;
+  /** Lists of executions. */
   readonly index: Index;
+  /** Commands that wait. */
   readonly inbox: Inbox;
+  /** Work by kind. */
   readonly jobs: Jobs;
+  /** Timers by time. */
   readonly timers: Timers;
+  /** Flows by name and hash. */
   readonly definitions: Definitions;
+  /** Schedules by name. */
   readonly schedules: Schedules;
+  /** Results that may be used again. */
   readonly cache: ResultCache;
+  /** What could not be done. */
   readonly deadLetters: DeadLetters;
+  /** Executions that are parked. */
   readonly quarantines: Quarantines;
+  /** Decisions in the order they were committed. */
   readonly feed: Feed;
   /** Wakes when one of these may have changed. */
   watch(topics: readonly Topic[]): Watch;
@@ -604,6 +715,8 @@ export interface FlowStoreOptions {
   readonly dedupWindowMs?: number;
   /** How long dead letters are kept, ms. Default 30 days. */
   readonly deadLetterMs?: number;
+  /** How many decisions of each partition the feed knows at least; a sweep removes older ones. Default 100,000. */
+  readonly feedDecisions?: number;
   /** How often other processes are looked for changes, ms. Default 200. */
   readonly pollMs?: number;
   /** For everything at rest. Default: none. */

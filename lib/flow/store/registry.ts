@@ -8,7 +8,7 @@ import { submit } from "./ahead.ts";
 import { removing } from "./bodies.ts";
 import { type Cell, cellsIn, type Check } from "./cells.ts";
 import type { Core } from "./core.ts";
-import { type PackedCommand, packCommand } from "./inbox.ts";
+import { packCommand, type PackedCommand } from "./inbox.ts";
 import * as keys from "./keys.ts";
 import type { Definitions, NewCommand, Schedules, StoredDefinition, StoredSchedule } from "./port.ts";
 
@@ -27,9 +27,13 @@ export class KeptDefinitions implements Definitions {
     for (let tries = 0; tries < TRIES; tries++) {
       const [found, latest] = await core.cells.get([key, keys.latest(name)]);
       if (found !== undefined && await core.bodies.unpack(found.bytes) !== text) {
-        throw new MailerError("definition_collision", `flows: another definition is stored as ${name}@${hash}`, {
-          hint: "two texts have one hash: change a description or a node's meta in this one",
-        });
+        throw new MailerError(
+          "definition_collision",
+          `flows: another definition is stored as ${name}@${hash}`,
+          {
+            hint: "two texts have one hash: change a description or a node's meta in this one",
+          },
+        );
       }
       const packed = await core.bodies.pack(text, key);
       const done = await submit(core, {
@@ -45,7 +49,10 @@ export class KeptDefinitions implements Definitions {
       });
       if (done !== undefined) return;
     }
-    throw new MailerError("store_busy", `flows: the definition ${name}@${hash} could not be stored: others write it`);
+    throw new MailerError(
+      "store_busy",
+      `flows: the definition ${name}@${hash} could not be stored: others write it`,
+    );
   }
 
   async get(name: string, hash?: string): Promise<StoredDefinition | undefined> {
@@ -60,7 +67,9 @@ export class KeptDefinitions implements Definitions {
     return cell && { name, hash: wanted, text: await bodies.unpack(cell.bytes) };
   }
 
-  async list(): Promise<readonly { readonly name: string; readonly hash: string; readonly latest: boolean }[]> {
+  async list(): Promise<
+    readonly { readonly name: string; readonly hash: string; readonly latest: boolean }[]
+  > {
     const { cells, bodies } = this.#core, newest = new Map<string, string>();
     for await (const page of cellsIn(cells, keys.LATEST)) {
       for (const { key, bytes } of page) newest.set(keys.lastPart(key), await bodies.unpack(bytes));

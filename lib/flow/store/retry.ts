@@ -7,9 +7,10 @@ import { delay, systemClock } from "../../clock.ts";
 import { MailerError } from "../../errors.ts";
 
 const FIRST_WAIT = 2;
-const LONGEST_WAIT = 100;
+/** A file is free again after a commit, so whoever waited long is not to wait longer. */
+const LONGEST_WAIT = 20;
 /** With the waits in between: about ten seconds. */
-const TRIES = 110;
+const TRIES = 500;
 
 /**
  * Repeats `attempt` while it rejects with `store_busy`, with growing waits. These are waits for another process, so they

@@ -7,7 +7,7 @@ import { submit } from "./ahead.ts";
 import { removing } from "./bodies.ts";
 import { type Cell, cellsIn, type Write } from "./cells.ts";
 import type { Core } from "./core.ts";
-import { type PackedCommand, packCommand } from "./inbox.ts";
+import { packCommand, type PackedCommand } from "./inbox.ts";
 import * as keys from "./keys.ts";
 import type {
   DeadLetter,

@@ -95,6 +95,7 @@ class Store implements FlowStore {
       cache: await sweepResults(core, SWEEP),
       orphans: await sweepAhead(core, core.clock.now() - ORPHAN_MS, SWEEP),
       deadLetters: await sweepLetters(core, SWEEP),
+      feed: await this.feed.sweep(),
       limits: await this.jobs.sweepLimits(SWEEP),
     };
   }

@@ -13,7 +13,13 @@ import { ownedOf, refused } from "./owned.ts";
 import type { DueTimer, Ownership, Timers } from "./port.ts";
 
 /** Bytes of a timer's cell. */
-export function encodeTimer(core: Core, execId: string, id: string, at: number, text: string): Promise<Uint8Array> {
+export function encodeTimer(
+  core: Core,
+  execId: string,
+  id: string,
+  at: number,
+  text: string,
+): Promise<Uint8Array> {
   return core.bodies.packSmall(
     `${JSON.stringify([execId, id, at])}\n${text}`,
     `timer ${id} of execution ${execId}`,
@@ -129,7 +135,9 @@ export class KeptTimers implements Timers {
       checks: [owned.fence],
       writes: [{ key: timer.key, bytes: null }],
     });
-    if (done === undefined) throw await refused(this.#core, owned, `timer ${timer.id} of execution ${timer.execId}`);
+    if (done === undefined) {
+      throw await refused(this.#core, owned, `timer ${timer.id} of execution ${timer.execId}`);
+    }
     owned.due.cleared(timer.key, timer.at);
   }
 }

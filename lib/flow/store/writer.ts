@@ -152,7 +152,11 @@ export class Writer {
       const entries = await Promise.all([...lanes].map(([lane, items]) => lane.entry(items)));
       for (const { write } of entries) writes.push(write);
       const version = await this.#try([...checks.values()], writes);
-      if (version === undefined) return undefined;
+      if (version === undefined) {
+        // It may have been sent twice, and be there.
+        for (const lane of lanes.keys()) lane.lost();
+        return undefined;
+      }
       for (const entry of entries) entry.committed();
       const { stats } = this;
       stats.commits++;

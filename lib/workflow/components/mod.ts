@@ -14,7 +14,15 @@ import { dropFields, renameFields, selectFields, setFields } from "./fields.ts";
 import { aggregate, dedupe, keyBy, reduce, topN } from "./keyed.ts";
 import { flow, http } from "./outside.ts";
 import { batch, join, route, sample, throttle } from "./routing.ts";
-import { blackholeSink, fileSink, kafkaSink, postgresSink, stdoutSink, txnKafkaSink } from "./sinks.ts";
+import {
+  blackholeSink,
+  fileSink,
+  flowSink,
+  kafkaSink,
+  postgresSink,
+  stdoutSink,
+  txnKafkaSink,
+} from "./sinks.ts";
 import { fileSource, generatorSource, kafkaSource, sliceSource, stdinSource } from "./sources.ts";
 import { explode, filter, flatMap, map, process, timestamp, validate } from "./stateless.ts";
 import { window } from "./window.ts";
@@ -65,6 +73,7 @@ export const SINKS: readonly SinkComponent[] = [
   txnKafkaSink,
   postgresSink,
   fileSink,
+  flowSink,
   stdoutSink,
   blackholeSink,
 ];

@@ -85,7 +85,10 @@ kafka: { brokers: [localhost:9092], topic: order-totals, acks: all }
     },
     serialize: KAFKA_SERIALIZE,
     ...AVRO_FIELDS,
-    maxRetries: MAX_RETRIES,
+    maxRetries: {
+      ...MAX_RETRIES,
+      summary: "Without effect: a batch is tried again for two minutes; retry repeats that",
+    },
     onError: BLOCK_ON_ERROR,
     sasl: SASL,
     tls: TLS,
@@ -237,6 +240,56 @@ file: { path: out/totals.ndjson }
     serialize: SERIALIZE,
     rollSize: { type: types.size(), summary: "Go on in a new file beyond this size", example: "64MiB" },
     rollEvery: { type: types.duration(1), summary: "Go on in a new file after this time", example: "1h" },
+  }),
+};
+
+/** One execution of a flow for each record. */
+export const flowSink: SinkComponent = {
+  kind: "sink",
+  type: "flow",
+  summary: "Starts an execution of a flow for each record; a record that comes again starts nothing twice.",
+  carried: true,
+  commits: "idempotent",
+  example: `type: flow
+flow: { url: "http://localhost:8080", token: "\${FLOW_TOKEN:-}", name: order-saga, id: value.order }
+`,
+  block: types.block<blocks.FlowSinkBlock>({
+    name: {
+      type: types.matching(/^[A-Za-z0-9_-]{1,128}$/, "a name of letters, digits, - and _"),
+      summary: "Name of the flow",
+      required: true,
+      example: "order-saga",
+    },
+    version: {
+      type: types.matching(/^[A-Za-z0-9_-]{1,128}$/, "a hash"),
+      summary: "Hash of the version; the newest unless given",
+    },
+    id: {
+      type: types.expression(),
+      summary: "Expression that gives the execution's id; source, split and offset unless given",
+      example: "value.order",
+    },
+    input: {
+      type: types.expression(),
+      summary: "Expression that gives the input, an object; the value unless given",
+      example: "value",
+    },
+    url: {
+      type: types.matching(/^https?:\/\/.+/, "an http or https URL"),
+      summary: "Server that runs flows; the engine of the program that runs the workflow unless given",
+      example: "http://localhost:8080",
+    },
+    token: {
+      type: types.text(),
+      summary: "Token of that server; take it from the environment",
+      secret: true,
+      example: "${FLOW_TOKEN}",
+    },
+    concurrency: {
+      type: types.int({ min: 1, max: 10_000 }),
+      summary: "Executions that are being started at a time",
+      default: 64,
+    },
   }),
 };
 
