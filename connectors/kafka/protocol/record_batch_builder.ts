@@ -70,7 +70,11 @@ export class RecordBatchBuilder {
   #maxTimestamp = 0;
   #compressed: { readonly codec: Codec; readonly bytes: Uint8Array<ArrayBuffer> } | undefined;
 
-  /** @param capacity Bytes to begin with; it grows. */
+  /**
+   * An empty batch.
+   *
+   * @param capacity Bytes to begin with; it grows.
+   */
   constructor(capacity: number = 16 * 1024) {
     this.#bytes = new Uint8Array(Math.max(capacity, BATCH_HEADER_BYTES + RECORD_OVERHEAD));
   }

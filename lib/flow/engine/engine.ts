@@ -112,7 +112,7 @@ export class FlowEngine implements AsyncDisposable {
     this.schedules = new Schedules({ store, clock, onChange: () => this.#scheduler.wake() });
   }
 
-  /** Shared with what is built on the engine. */
+  /** @ignore Shared with what is built on the engine. */
   get core(): EngineCore {
     return this.#core;
   }

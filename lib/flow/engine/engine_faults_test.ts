@@ -206,8 +206,8 @@ nodes:
   await scene.client.start("f", {}, { id: "e" });
   await scene.until("it works", () => scene.engine.counters.jobs === 1);
   await scene.clock.advance("10s");
-  late.resolve({ late: true });
   await scene.until("it is given up", async () => (await scene.client.get("e")).waiting.retries.length === 1);
+  late.resolve({ late: true });
   await scene.clock.advance("1s");
   assert.deepEqual((await scene.ended("e")).output, { attempt: 2 });
 });

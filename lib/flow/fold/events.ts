@@ -318,13 +318,13 @@ export interface EventOf<T extends EventType> {
 /** Any event. */
 export type FlowEvent = { [T in EventType]: EventOf<T> }[EventType];
 
-/** Who started a child, as it is read. */
+/** @ignore Who started a child, as it is read. */
 export const PARENT: Shape<ParentRef> = {
   exec_id: required(text),
   node: required(text),
   child_n: required(count),
 };
-/** A segment, as it is read. */
+/** @ignore A segment, as it is read. */
 export const SEGMENT: Shape<Segment> = {
   object: required(text),
   first_index: required(count),

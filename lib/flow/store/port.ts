@@ -532,8 +532,8 @@ export interface StoredSchedule {
   readonly version: string;
 }
 
-/** Schedules by name. */
-export interface Schedules {
+/** StoredSchedules by name. */
+export interface StoredSchedules {
   /** A schedule as it is now. */
   get(name: string): Promise<StoredSchedule | undefined>;
   /** All of them, by name. */
@@ -689,8 +689,8 @@ export interface FlowStore extends AsyncDisposable {
   readonly timers: Timers;
   /** Flows by name and hash. */
   readonly definitions: Definitions;
-  /** Schedules by name. */
-  readonly schedules: Schedules;
+  /** StoredSchedules by name. */
+  readonly schedules: StoredSchedules;
   /** Results that may be used again. */
   readonly cache: ResultCache;
   /** What could not be done. */

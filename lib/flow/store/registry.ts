@@ -10,7 +10,7 @@ import { type Cell, cellsIn, type Check } from "./cells.ts";
 import type { Core } from "./core.ts";
 import { packCommand, type PackedCommand } from "./inbox.ts";
 import * as keys from "./keys.ts";
-import type { Definitions, NewCommand, Schedules, StoredDefinition, StoredSchedule } from "./port.ts";
+import type { Definitions, NewCommand, StoredSchedules, StoredDefinition, StoredSchedule } from "./port.ts";
 
 const TRIES = 20;
 
@@ -104,8 +104,8 @@ export class KeptDefinitions implements Definitions {
   }
 }
 
-/** See {@link Schedules}. */
-export class KeptSchedules implements Schedules {
+/** See {@link StoredSchedules}. */
+export class KeptSchedules implements StoredSchedules {
   readonly #core: Core;
   readonly #partitionOf: (execId: string) => number;
   readonly #stored: (commands: readonly PackedCommand[], version: string) => void;
