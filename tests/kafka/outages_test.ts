@@ -60,6 +60,15 @@ function start(folder: string, data = "data") {
   return { child, said: new Response(child.stderr).text(), status: child.status };
 }
 
+/** Ends it, unless it has ended; one that sleeps, too. */
+function kill(child: Deno.ChildProcess): void {
+  try {
+    child.kill("SIGKILL");
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+  }
+}
+
 serviceTest(
   "brokers that die, change leaders and lose answers: every step is counted once",
   ["own kafka", "toxiproxy"],
@@ -123,11 +132,7 @@ serviceTest(
       assert.equal(code, 0, await said);
       assert.deepEqual((await rows()).sort(), sums(written).sort(), await said);
     } finally {
-      try {
-        child.kill("SIGKILL");
-      } catch (error) {
-        if (!(error instanceof TypeError)) throw error; // it has ended
-      }
+      kill(child);
       await status;
       await said;
       await Deno.remove(folder, { recursive: true });
