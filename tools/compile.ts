@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const binary = `${root}dist/mailer`, bundle = `${root}dist/mailer.js`;
 // `--bundle`: one of the metrics client's dependencies ships a test that the embedding of whole packages chokes on. Types are
 // checked by `deno task check`.
-const COMPILE = ["compile", "-A", "--bundle", "--no-check", "--unstable-kv", "--output", binary, "cli.ts"];
+const COMPILE = ["compile", "-A", "--bundle", "--no-check", "--unstable-kv", "--unstable-no-legacy-abort", "--output", binary, "cli.ts"];
 
 interface Result {
   readonly success: boolean;
@@ -72,7 +72,7 @@ if (compiled.success) {
   });
   const bundled = await deno(["bundle", "--minify", "--output", bundle, "cli.ts"]);
   if (!bundled.success) fail("the program cannot be bundled", bundled.output);
-  await smoke([Deno.execPath(), "run", "-A", "--unstable-kv", bundle]);
+  await smoke([Deno.execPath(), "run", "-A", "--unstable-kv", "--unstable-no-legacy-abort", bundle]);
   console.log(
     "ok     everything embeds, and the bundle passes the same trials; the binary itself was not run",
   );

@@ -198,12 +198,7 @@ serviceTest(
       assert.deepEqual(found.sort(), sums(COUNT).sort());
     } finally {
       for (const { child, status, said } of children) {
-        try {
-          child.kill("SIGCONT");
-          child.kill("SIGKILL");
-        } catch (error) {
-          if (!(error instanceof TypeError)) throw error; // it has ended
-        }
+        kill(child);
         await status;
         await said;
       }
