@@ -4,6 +4,7 @@
  * @module
  */
 import type { Sink, Source } from "../lib/connector.ts";
+import type { FlowEngine } from "../lib/flow/engine/mod.ts";
 import {
   bytesFormat,
   type CsvType,
@@ -25,18 +26,29 @@ import { stdinSource, stdoutSink } from "./stdio/mod.ts";
 interface Loaded {
   readonly kafka: typeof import("./kafka/workflow.ts") | undefined;
   readonly postgres: typeof import("./postgres/mod.ts") | undefined;
+  readonly flow: typeof import("./flow/workflow.ts") | undefined;
+}
+
+/** What a program has besides the connectors themselves. */
+export interface Surroundings {
+  /** An engine of the process: where executions run whose sink names no server. */
+  readonly engine?: FlowEngine;
 }
 
 /** Loads the connectors of some types of sources and sinks. */
-export async function connectorsFor(types: ReadonlySet<string>): Promise<Connectors> {
-  const [kafka, postgres] = await Promise.all([
+export async function connectorsFor(
+  types: ReadonlySet<string>,
+  surroundings: Surroundings = {},
+): Promise<Connectors> {
+  const [kafka, postgres, flow] = await Promise.all([
     types.has("kafka") || types.has("txnKafka") ? import("./kafka/workflow.ts") : undefined,
     types.has("postgres") ? import("./postgres/mod.ts") : undefined,
+    types.has("flow") ? import("./flow/workflow.ts") : undefined,
   ]);
-  const loaded: Loaded = { kafka, postgres };
+  const loaded: Loaded = { kafka, postgres, flow };
   return {
     source: (spec, context) => source(spec, context, loaded),
-    sink: (spec, context) => sink(spec, context, loaded),
+    sink: (spec, context) => sink(spec, context, loaded, surroundings),
     transactions: (spec, context) => kafka?.transactionDesks(spec, context.folder, context) ?? [],
   };
 }
@@ -81,7 +93,8 @@ function typedColumns(types: CsvBlock["types"]): Record<string, CsvType> {
 function sink(
   spec: SinkSpec | DlqSpec,
   { folder, workflow }: ConnectorContext,
-  { kafka, postgres }: Loaded,
+  { kafka, postgres, flow }: Loaded,
+  { engine }: Surroundings,
 ): Sink {
   switch (spec.type) {
     case "file": {
@@ -101,6 +114,8 @@ function sink(
       return kafka!.transactionalKafkaSinkOf(spec.txnKafka, folder);
     case "postgres":
       return postgres!.postgresSink({ ...spec.postgres, name: `${workflow}/${spec.id}` });
+    case "flow":
+      return flow!.flowSinkOf(spec.flow, spec.id, engine);
     case "stdout":
       return stdoutSink();
     case "blackhole":

@@ -230,5 +230,5 @@ Deno.test("the examples in the doc comments run", async () => {
       tried++;
     }
   }
-  assert.equal(tried, 4);
+  assert.equal(tried, 5);
 });

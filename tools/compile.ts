@@ -13,7 +13,17 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const binary = `${root}dist/mailer`, bundle = `${root}dist/mailer.js`;
 // `--bundle`: one of the metrics client's dependencies ships a test that the embedding of whole packages chokes on. Types are
 // checked by `deno task check`.
-const COMPILE = ["compile", "-A", "--bundle", "--no-check", "--unstable-kv", "--unstable-no-legacy-abort", "--output", binary, "cli.ts"];
+const COMPILE = [
+  "compile",
+  "-A",
+  "--bundle",
+  "--no-check",
+  "--unstable-kv",
+  "--unstable-no-legacy-abort",
+  "--output",
+  binary,
+  "cli.ts",
+];
 
 interface Result {
   readonly success: boolean;

@@ -16,7 +16,7 @@ import { abortable } from "../../lib/abortable.ts";
 import type { Committable, Recovered, Sink, SinkContext, SinkWriter } from "../../lib/connector.ts";
 import { type Duration, parseDuration } from "../../lib/duration.ts";
 import { MailerError } from "../../lib/errors.ts";
-import { type Format, jsonFormat } from "../../lib/format/mod.ts";
+import { type Format, jsonFormat, readyEncoder } from "../../lib/format/mod.ts";
 import type { Batch } from "../../lib/record.ts";
 import { openCommittingWriter } from "./committing_writer.ts";
 import { fileCommittable, recoverOutput } from "./file_commit.ts";
@@ -60,6 +60,7 @@ export function fileSink<T = unknown>(options: FileSinkOptions): Sink<T> {
   if (!(rollSize > 0) || !(rollEvery > 0)) {
     throw new MailerError("invalid_file_options", "file sink: rollSize and rollEvery are > 0");
   }
+  readyEncoder(format, "file sink"); // said at once, not when a file is open
   // Not before a run: the working directory of relative paths is that of the run.
   const partOptions = (): PartOptions => ({ path: pathIn(baseDirectory, path), rollSize, rollEvery, format });
   return {

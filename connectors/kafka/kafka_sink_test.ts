@@ -193,6 +193,24 @@ Deno.test("records without a key stay together in a batch, and batches go around
   assert.deepEqual([...perPartition.values()].map((records) => records.length), [20, 20, 20, 20]);
 });
 
+Deno.test("W4: while nothing is acknowledged, records without a key fill all partitions alike", async () => {
+  for (const limit of [{ batchSize: 10 }, { batchBytes: 3000 }]) {
+    const kafka = newKafka(4);
+    await writing(kafka, limit, async (writer) => {
+      const held = kafka.hold("send");
+      for (let i = 0; i < 400; i++) {
+        await writer.write(batchOf(Array.from({ length: 10 }, () => "x".repeat(48))));
+      }
+      held.release();
+      await writer.flush();
+    });
+    const perPartition = Map.groupBy(kafka.records("out"), ({ partition }) => partition);
+    const counts = [...perPartition.values()].map((records) => records.length);
+    assert.equal(counts.length, 4);
+    assert.ok(counts.every((count) => count >= 800 && count <= 1200), counts.join());
+  }
+});
+
 Deno.test("a partition function chooses, and what it may not choose is rejected", async () => {
   const kafka = newKafka(3), rejected: [number, string][] = [];
   const reject = (_: Batch, index: number, error: Error) => void rejected.push([index, codeOf(error)]);

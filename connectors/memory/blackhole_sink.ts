@@ -4,7 +4,7 @@
  * @module
  */
 import type { Sink, SinkContext, SinkWriter } from "../../lib/connector.ts";
-import { encodeBatch, type Encoder, type Format, lineLength } from "../../lib/format/mod.ts";
+import { encodeBatch, type Encoder, type Format, lineLength, readyEncoder } from "../../lib/format/mod.ts";
 import type { Batch } from "../../lib/record.ts";
 
 /** Settings of {@link blackholeSink}. */
@@ -32,7 +32,8 @@ export function blackholeSink<T = unknown>(
     type: "blackhole",
     ...(onBatch === undefined ? {} : { handsValuesOut: true as const }),
     describe: () => format === undefined ? {} : { format: format.name },
-    open: (context) => new BlackholeWriter(counts, format?.encoder(), onBatch, context),
+    open: (context) =>
+      new BlackholeWriter(counts, format && readyEncoder(format, "blackhole sink"), onBatch, context),
     get records() {
       return counts.records;
     },

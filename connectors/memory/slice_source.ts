@@ -12,7 +12,13 @@ import type {
   SourceReader,
 } from "../../lib/connector.ts";
 import { MailerError } from "../../lib/errors.ts";
-import { decodeColumns, type Decoder, type Format, type Payload } from "../../lib/format/mod.ts";
+import {
+  decodeColumns,
+  type Decoder,
+  type Format,
+  type Payload,
+  readyDecoder,
+} from "../../lib/format/mod.ts";
 
 /** Settings of {@link sliceSource}. */
 export interface SliceSourceOptions {
@@ -55,7 +61,13 @@ export function sliceSource(
     type: "slice",
     describe: () => ({ records: values.length, ...(format === undefined ? {} : { format: format.name }) }),
     open: (context) =>
-      new SliceReader({ values, keys, timestamps, name, decoder: format?.decoder() }, context),
+      new SliceReader({
+        values,
+        keys,
+        timestamps,
+        name,
+        decoder: format && readyDecoder(format, "slice source"),
+      }, context),
   };
 }
 

@@ -6,7 +6,14 @@
 import { abortable } from "../../lib/abortable.ts";
 import type { Sink, SinkContext, SinkWriter } from "../../lib/connector.ts";
 import { asError, MailerError } from "../../lib/errors.ts";
-import { encodeBatch, type Encoder, type Format, jsonFormat, linesOf } from "../../lib/format/mod.ts";
+import {
+  encodeBatch,
+  type Encoder,
+  type Format,
+  jsonFormat,
+  linesOf,
+  readyEncoder,
+} from "../../lib/format/mod.ts";
 import type { Batch } from "../../lib/record.ts";
 
 /** Where bytes can be written. */
@@ -31,7 +38,7 @@ export function stdoutSink<T = unknown>({ format = jsonFormat(), output }: Stdou
   return {
     type: "stdout",
     describe: () => ({ format: format.name }),
-    open: (context) => new StdoutWriter(format.encoder(), output ?? Deno.stdout, context),
+    open: (context) => new StdoutWriter(readyEncoder(format, "stdout sink"), output ?? Deno.stdout, context),
   };
 }
 

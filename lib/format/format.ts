@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Clock } from "../clock.ts";
 import type { ReadFailure } from "../connector.ts";
 
 /** One record as it lies outside. */
@@ -18,8 +19,22 @@ export interface Format<T = unknown> {
   encoder(): Encoder;
 }
 
+/** What whoever prepares a format goes by. */
+export interface PrepareContext {
+  /** The pipeline's clock. */
+  readonly clock: Clock;
+  /** Aborted when the run gives up. */
+  readonly signal: AbortSignal;
+}
+
 /** Turns payloads into values, batch by batch. */
 export interface Decoder<T = unknown> {
+  /**
+   * Formats that have to ask somebody first, e.g. for a schema: makes ready to decode these payloads; undefined where all is there.
+   * Whoever decodes has to call it first. It rejects where nothing can be decoded, which ends the run; what is wrong with one
+   * payload is left to `decode`.
+   */
+  prepare?(payloads: readonly Payload[], context: PrepareContext): Promise<void> | undefined;
   /**
    * Decodes the payloads in order, each for itself. Appends to `into` one value or one failure a payload, and throws
    * nothing. Byte payloads are not changed; a value may share their memory.
@@ -45,6 +60,8 @@ export interface DecodeFailure {
 
 /** Turns values into payloads. */
 export interface Encoder {
+  /** Formats that have to ask somebody first: makes ready to encode. Whoever encodes has to wait for it before the first record. */
+  prepare?(context: PrepareContext): Promise<void>;
   /**
    * One record's payload.
    *

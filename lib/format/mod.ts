@@ -3,7 +3,16 @@
  *
  * @module
  */
-export type { Decoded, DecodedColumns, DecodeFailure, Decoder, Encoder, Format, Payload } from "./format.ts";
+export type {
+  Decoded,
+  DecodedColumns,
+  DecodeFailure,
+  Decoder,
+  Encoder,
+  Format,
+  Payload,
+  PrepareContext,
+} from "./format.ts";
 export { decodeColumns } from "./format.ts";
 export { encodeJson, jsonFormat } from "./json.ts";
 export { stringFormat } from "./string.ts";
@@ -20,4 +29,5 @@ export {
   type TextReader,
   textReader,
 } from "./text_reader.ts";
+export { preparedFormat, readyDecoder, readyEncoder } from "./prepare.ts";
 export { encodeBatch, lineLength, linesOf } from "./encode_batch.ts";

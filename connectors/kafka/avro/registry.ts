@@ -44,7 +44,11 @@ export class SchemaRegistryError extends MailerError {
   /** The registry's own number of it, e.g. 40403; 0 where it gave none. */
   readonly number: number;
 
-  /** @param number See {@link SchemaRegistryError.number}. */
+  /**
+   * What the registry said, or that it said nothing.
+   *
+   * @param number See {@link SchemaRegistryError.number}.
+   */
   constructor(
     code: string,
     number: number,

@@ -5,6 +5,8 @@
  */
 import assert from "node:assert/strict";
 import { createEnv, MailerError } from "../../../mod.ts";
+import { delay, systemClock } from "../../../lib/clock.ts";
+import { parseWorkflow } from "../../../lib/workflow/mod.ts";
 import { collectingSink } from "../../../testing.ts";
 import { bytesFormat } from "../../../lib/format/mod.ts";
 import { sliceSource } from "../../memory/mod.ts";
@@ -12,6 +14,7 @@ import { kafkaService, schemaRegistry, serviceTest } from "../../../tests/servic
 import { kafkaSink } from "../kafka_sink.ts";
 import { kafkaSource } from "../kafka_source.ts";
 import { avroFormat, type AvroFormatOptions } from "./format.ts";
+import { kafkaSinkOf, kafkaSourceOf } from "../workflow.ts";
 import { context } from "./kit_test.ts";
 
 const field = (name: string, type: unknown, more: object = {}) => ({ name, type, ...more });
@@ -118,6 +121,8 @@ serviceTest("register, write, evolve, read as the newest; a schema that does not
     "avro_unknown_schema",
   ]);
 
+  await inDocuments({ brokers, url: registry.url, topic, second });
+
   await registry.stop();
   const known = createEnv({ name: "gone" }), sink = collectingSink<unknown>();
   known.fromSource(kafkaSource({
@@ -133,5 +138,51 @@ serviceTest("register, write, evolve, read as the newest; a schema that does not
     bytes.sink,
   );
   await raw.execute();
-  assert.equal(bytes.values.length, 5);
+  assert.equal(bytes.values.length, 6);
 });
+
+/** What a workflow document says becomes the same. */
+async function inDocuments({ brokers, url, topic, second }: {
+  readonly brokers: readonly string[];
+  readonly url: string;
+  readonly topic: string;
+  readonly second: object;
+}): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/order.avsc`, JSON.stringify(second));
+    const resolveSecret = () => undefined;
+    const specOf = (document: object) => {
+      const { spec, problems } = parseWorkflow(JSON.stringify(document), { file: "w.json", resolveSecret });
+      assert.ok(spec, JSON.stringify(problems));
+      return spec;
+    };
+    const avro = { brokers, topic, schemaRegistry: { url } };
+    const spec = specOf({
+      name: "w",
+      source: {
+        type: "kafka",
+        kafka: { ...avro, parallel: true, deserialize: "avro", readerSchema: "order.avsc" },
+      },
+      sink: { type: "kafka", kafka: { ...avro, serialize: "avro", schema: second, autoRegister: false } },
+    });
+    const [from] = spec.sources, [to] = spec.sinks;
+    assert.ok(from?.type === "kafka" && to?.type === "kafka");
+    const writing = createEnv({ name: "write" }), last = { id: 6, amount: 1, note: null, source: "document" };
+    writing.fromSource(sliceSource([last])).toSink(kafkaSinkOf(to.kafka, folder));
+    await writing.execute();
+    const reading = createEnv({ name: "read" }), collected = collectingSink<unknown>();
+    reading.fromSource(kafkaSourceOf(from.kafka, folder)).toSink(collected.sink);
+    const run = reading.start();
+    while (collected.values.length < 6) await Promise.race([run.done, delay(systemClock, 20)]);
+    await run.stop();
+    assert.deepEqual(collected.values.at(-1), last);
+    assert.equal((collected.values[0] as { source: string }).source, "web", "read as the schema of the file");
+    const gone = kafkaSourceOf({ ...from.kafka, readerSchema: "absent.avsc" }, folder);
+    const failing = createEnv({ name: "absent" });
+    failing.fromSource(gone).toSink(collectingSink().sink);
+    await assert.rejects(failing.execute(), /readerSchema "absent.avsc" cannot be read/);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}

@@ -127,6 +127,7 @@ class PlainWriter implements SinkWriter<unknown> {
 
   #part({ topic, partition, batches, indexes }: Chunk, from: number, to: number): Chunk {
     const part = new Chunk(topic, partition);
+    this.#records.encoder.lookAtClock();
     for (let i = from; i < to; i++) {
       part.add(this.#records.encoder.content(batches[i]!, indexes[i]!), batches[i]!, indexes[i]!);
     }

@@ -4,6 +4,8 @@
  * W1 A record that cannot be written goes to the failure policy with its place; the others are written.
  * W2 A write that failed may be made again with the same batch: no record is added, or rejected, twice.
  * W3 A write waits while too much is under way, until the run gives up.
+ * W4 Records without a key go on with another partition when a batch of them has come together, be it sent or not: while nothing is
+ *    acknowledged, all partitions fill alike.
  *
  * @module
  */
@@ -13,12 +15,23 @@ import { asError } from "../../../lib/errors.ts";
 import type { Batch } from "../../../lib/record.ts";
 import { KafkaError } from "../errors.ts";
 import type { Chunk, Lanes } from "./lanes.ts";
-import { RecordEncoder } from "./record_encoder.ts";
+import { type Outgoing, RecordEncoder } from "./record_encoder.ts";
 import type { RecordSettings } from "./settings.ts";
 import type { KnownTopic, Topics } from "./topics.ts";
 
 /** Bytes to have room for before a record is encoded. */
 const SOME_RECORD = 256;
+
+/** Where records without a key go at the moment. */
+interface Sticky {
+  readonly topic: string;
+  readonly partition: number;
+  readonly known: KnownTopic;
+  /** Records that went there. */
+  records: number;
+  /** Bytes of their values. */
+  bytes: number;
+}
 
 /** Puts the records of batches into lanes. */
 export class RecordWriter {
@@ -29,7 +42,7 @@ export class RecordWriter {
   /** How much of a batch is done. */
   #begun: { readonly batch: Batch; next: number } | undefined;
   /** Where the last record without a key went. */
-  #sticky: { readonly topic: string; readonly partition: number; readonly known: KnownTopic } | undefined;
+  #sticky: Sticky | undefined;
 
   constructor(settings: RecordSettings, context: SinkContext, topics: Topics) {
     this.encoder = new RecordEncoder(settings, context.clock);
@@ -47,6 +60,7 @@ export class RecordWriter {
     if (this.#begun?.batch !== batch) this.#begun = { batch, next: 0 };
     const begun = this.#begun;
     await this.#topics.refreshed();
+    this.encoder.lookAtClock();
     let into: Lanes | undefined;
     while (begun.next < batch.length) {
       const index = begun.next, topic = this.#topic(batch, index);
@@ -67,9 +81,28 @@ export class RecordWriter {
   /** A chunk is being sent: records without a key go on with another partition. */
   taken({ topic, partition }: Chunk): void {
     const sticky = this.#sticky;
-    if (sticky?.topic !== topic || sticky.partition !== partition) return;
-    sticky.known.partitioner.nextBatch();
+    if (sticky?.topic === topic && sticky.partition === partition) this.#goOn(sticky);
+  }
+
+  #goOn({ known }: Sticky): void {
+    known.partitioner.nextBatch();
     this.#sticky = undefined;
+  }
+
+  /** A record without a key is to be added. */
+  #stick({ topic, partition }: Outgoing, known: KnownTopic): void {
+    const sticky = this.#sticky;
+    if (sticky?.topic === topic && sticky.partition === partition) return;
+    this.#sticky = { topic, partition, known, records: 0, bytes: 0 };
+  }
+
+  /** W4. It was added. */
+  #count({ topic, partition, value }: Outgoing): void {
+    const sticky = this.#sticky, { batchSize, batchBytes } = this.#settings;
+    if (sticky?.topic !== topic || sticky.partition !== partition) return; // it went at once
+    sticky.records++;
+    sticky.bytes += value?.length ?? 0;
+    if (sticky.records >= batchSize || sticky.bytes >= batchBytes) this.#goOn(sticky);
   }
 
   #topic(batch: Batch, index: number): string | undefined {
@@ -84,11 +117,11 @@ export class RecordWriter {
   #add(batch: Batch, index: number, topic: string, known: KnownTopic, lanes: Lanes): void {
     try {
       const record = this.encoder.encode(batch, index, topic, known);
-      if (record.key === null && this.#settings.partition === undefined) {
-        this.#sticky = { topic, partition: record.partition, known };
-      }
+      const goesAround = record.key === null && this.#settings.partition === undefined;
+      if (goesAround) this.#stick(record, known);
       lanes.add(record, known.maxBatchBytes, batch, index);
       this.#begun!.next++;
+      if (goesAround) this.#count(record);
     } catch (error) {
       this.#reject(batch, index, asError(error));
     }
@@ -104,5 +137,6 @@ export class RecordWriter {
       if (lanes.failure !== undefined) throw lanes.failure.error;
       await abortable(lanes.change(), this.#context.signal);
     }
+    this.encoder.lookAtClock();
   }
 }

@@ -178,6 +178,16 @@ sink: { type: kafka, kafka: { brokers: [b:1], topic: u } }
     },
   ));
 
+Deno.test("what is Avro outside is written as its JSON", () =>
+  passes(`  - { name: avro, input: [ { text: '{"a":2}' } ], expect: { sink: [ { a: 2 } ] } }`, {
+    workflow: `name: k
+source:
+  type: kafka
+  kafka: { brokers: [b:1], topic: t, groupID: g, deserialize: avro, schemaRegistry: { url: "http://r" } }
+sink: { type: stdout }
+`,
+  }));
+
 Deno.test("a failure shows its line, what is missing and what was not expected", async () => {
   const { code, out } = await tested(`  - name: wrong
     input:

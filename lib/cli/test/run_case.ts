@@ -104,7 +104,10 @@ function sourceFor(
   const input = test.input.find(({ source }) => source === undefined || source === spec.id);
   const content: TestInput["content"] = input?.content ?? { entries: [] };
   if ("entries" in content) return scriptSource(content.entries, spec, end);
-  return ownSource(connectors.source(fileSpec(spec, content.file), { folder, workflow: workflow.spec.name }), end);
+  return ownSource(
+    connectors.source(fileSpec(spec, content.file), { folder, workflow: workflow.spec.name }),
+    end,
+  );
 }
 
 /** A file in place of a source: read as the source's own files are, or else by what its name says. */

@@ -15,6 +15,7 @@ import { type CompiledFlow, type Flow, TOKEN_PATTERN } from "../definition/mod.t
 import { newCommand } from "../engine/commit_of.ts";
 import { Executions } from "../engine/executions.ts";
 import { Flows } from "../engine/flows.ts";
+import { isLasting } from "../engine/quarantine.ts";
 import type { Answer, Execution, FlowEngine } from "../engine/mod.ts";
 import {
   type Command,
@@ -24,9 +25,8 @@ import {
   hasEnded,
   migrationProblems,
   type State,
-  statusOf,
 } from "../fold/mod.ts";
-import type { FlowStore, Page, Query } from "../store/port.ts";
+import type { FlowStore, Head, Page, Query } from "../store/port.ts";
 import { type BulkAction, type BulkOptions, type BulkResult, runBulk } from "./bulk.ts";
 import {
   checkCommandId,
@@ -38,14 +38,13 @@ import {
   invalid,
   newId,
 } from "./commands.ts";
-import { type DeadLetterView, letterView, redriven } from "./dead_letters.ts";
+import { type DeadLetterView, letterView, redriven, valueOf } from "./dead_letters.ts";
 import { ended, FlowClientError, notFound, outcomeUnknown, refusalError } from "./errors.ts";
 import {
   type HistoryOptions,
   isEnd,
   outputsOf,
   Reader,
-  recorded,
   type RecordedEvent,
   type RecordedOutput,
   type WaitOptions,
@@ -152,6 +151,24 @@ export interface Migrated {
   readonly migrated: boolean;
 }
 
+/** An execution that is parked. */
+export interface QuarantinedExecution {
+  /** Its id. */
+  readonly id: string;
+  /** Sequence of the decision that cannot be carried out. */
+  readonly seq: number;
+  /** What is wrong with it, for a person. */
+  readonly reason: string;
+}
+
+/** A decision as it is stored. */
+export interface RawDecision {
+  /** Its sequence. */
+  readonly seq: number;
+  /** Its events as JSON, or a text where they are none. */
+  readonly events: unknown;
+}
+
 /** A version of a flow. */
 export interface ListedFlow {
   /** Its name. */
@@ -187,7 +204,7 @@ export class FlowClient {
     this.#timeoutMs = timeoutMs;
     this.#flows = engine?.core.flows ?? new Flows(store.definitions, clock);
     this.#executions = new Executions(store, this.#flows, REMEMBERED);
-    this.#reader = new Reader(store, clock, this.#executions, engine?.core.executions);
+    this.#reader = new Reader(store, clock, this.#executions, engine);
   }
 
   /**
@@ -302,8 +319,8 @@ export class FlowClient {
     checkToken(execId, "id of an execution");
     checkCommandId(id);
     const command = commandOf("cancel", id, execId, reason === undefined ? {} : { reason });
-    const { state, head } = await this.#reader.get(execId);
-    if (hasEnded(state) || head.summary.archived === true) return { id, changed: false };
+    const { summary } = await this.#reader.head(execId);
+    if (isEnd(summary.status)) return { id, changed: false };
     return sent(id, await this.#ask(command));
   }
 
@@ -362,7 +379,13 @@ export class FlowClient {
   /** What has happened, in order, whether it is archived or not. */
   async history(execId: string, options: HistoryOptions = {}): Promise<RecordedEvent[]> {
     checkToken(execId, "id of an execution");
-    return (await this.#reader.decisions(execId, options)).flatMap(recorded);
+    return await this.#reader.events(execId, options);
+  }
+
+  /** Its decisions as they are stored, whether anybody can make sense of them or not: JSON, or a text where it is none. */
+  async rawHistory(execId: string): Promise<RawDecision[]> {
+    checkToken(execId, "id of an execution");
+    return (await this.#reader.readable(execId)).map(({ seq, events }) => ({ seq, events: valueOf(events) }));
   }
 
   /** All outputs of a node: of tasks (not of the items of a map), subflows and joins. */
@@ -519,7 +542,7 @@ export class FlowClient {
 
   /** Puts an execution that has ended away: it can be read and forked, and changes no more. */
   async archive(execId: string): Promise<Sent> {
-    return await this.#operate("archive", execId, ({ head }) => head.summary.archived === true);
+    return await this.#operate("archive", execId, ({ summary }) => summary.archived === true);
   }
 
   /** Removes an execution that has ended, and all that is its own. */
@@ -530,15 +553,15 @@ export class FlowClient {
   async #operate(
     type: "archive" | "delete",
     execId: string,
-    isDone: (execution: Execution) => boolean,
+    isDone: (head: Head) => boolean,
   ): Promise<Sent> {
     checkToken(execId, "id of an execution");
-    const id = `${type}.${execId}.${newId()}`, before = await this.#reader.get(execId);
+    const id = `${type}.${execId}.${newId()}`, before = await this.#reader.head(execId);
     if (isDone(before)) return { id, changed: false };
-    if (!hasEnded(before.state)) {
+    if (!isEnd(before.summary.status)) {
       throw new FlowClientError(
         "rejected",
-        `execution "${execId}" has not ended: ${statusOf(before.state)}`,
+        `execution "${execId}" has not ended: ${before.summary.status}`,
         {
           hint: "cancel it first",
         },
@@ -547,8 +570,39 @@ export class FlowClient {
     const answer = await this.#ask(commandOf(type, id, execId, {}));
     if (answer !== undefined) return sent(id, answer);
     await this.#effect(`to ${type} "${execId}"`, execId, async () => {
-      const now = await this.#reader.look(execId);
+      const now = await this.#store.executions.head(execId);
       return now === undefined || isDone(now) ? true : undefined;
+    });
+    return { id, changed: true };
+  }
+
+  /** Executions that are parked, as something of them cannot be carried out, and what that is. */
+  async quarantined(): Promise<readonly QuarantinedExecution[]> {
+    const parked = await this.#store.quarantines.list();
+    return parked.map(({ execId: id, seq, reason }) => ({ id, seq, reason }));
+  }
+
+  /**
+   * Lets a parked execution go on, with all that has come for it meanwhile.
+   *
+   * @throws {FlowClientError} `rejected` where it still cannot be read; `execution_not_found`.
+   */
+  async unquarantine(execId: string, { id = newId() }: CommandOptions = {}): Promise<Sent> {
+    checkToken(execId, "id of an execution");
+    checkCommandId(id);
+    if ((await this.#reader.head(execId)).summary.quarantined !== true) return { id, changed: false };
+    try {
+      await this.#reader.check(execId);
+    } catch (cause) {
+      if (!isLasting(cause)) throw cause;
+      throw new FlowClientError("rejected", `execution "${execId}" stays parked: ${asError(cause).message}`, {
+        cause,
+      });
+    }
+    const answer = await this.#ask(commandOf("redispatch", id, execId, {}));
+    if (answer !== undefined) return sent(id, answer);
+    await this.#effect(`to let "${execId}" go on`, execId, async () => {
+      return (await this.#reader.head(execId)).summary.quarantined === true ? undefined : true;
     });
     return { id, changed: true };
   }

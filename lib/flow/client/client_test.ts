@@ -33,7 +33,7 @@ async function refusal(promise: Promise<unknown>): Promise<string> {
   return "none";
 }
 
-onStores("a long history is begun anew, and nothing of it is lost", async (place) => {
+onStores("F19 a long history is begun anew, and nothing of it is lost", async (place) => {
   const workers = { add: () => doneWith({ sum: 1 }) };
   await using scene = await Scene.open({
     place,
@@ -309,7 +309,7 @@ onStores("a running execution moves to another version, when that fits", async (
   assert.equal((await client.flow("f")).hash, hash);
 });
 
-onStores("what is deleted is gone, and its id is free", async (place) => {
+onStores("F89 what is deleted or expired is gone, and its id is free", async (place) => {
   const keep = `name: keep\nretention: 1h\non_expire: delete\nnodes:\n  - { id: a, type: task, kind: k }\n`;
   const cold =
     `name: cold\nretention: 1h\narchive_retention: 1h\nnodes:\n  - { id: a, type: task, kind: k }\n`;
@@ -369,7 +369,7 @@ onStores("a command that is repeated with its id happens once", async (place) =>
   assert.equal(await refusal(client.resume("e", "a", {}, { id: "r3" })), "execution_ended");
 });
 
-onStores("lists, and the same with all they hold", async (place) => {
+onStores("F40 lists, and the same with all they hold: what was changed is counted", async (place) => {
   const flow = `name: f
 search_attributes: { tenant: input.tenant }
 nodes:

@@ -46,7 +46,8 @@ export function letterView({ id, kind, key, time, text }: DeadLetter): DeadLette
   };
 }
 
-function valueOf(text: string): unknown {
+/** The JSON value of a text, or the text. */
+export function valueOf(text: string): unknown {
   try {
     return parseJson(text);
   } catch {

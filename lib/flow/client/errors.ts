@@ -15,6 +15,8 @@ export type FlowErrorCode =
   | "execution_not_found"
   /** It is archived: it can be read and forked, and changes no more. */
   | "execution_archived"
+  /** It is parked, and nothing of it can be read. */
+  | "execution_quarantined"
   /** It has ended. */
   | "execution_ended"
   /** Its id belongs to an execution of another flow. */
@@ -58,6 +60,8 @@ const HINTS: Readonly<Record<FlowErrorCode, string>> = {
   invalid_argument: "correct it and try again",
   execution_not_found: "list the executions to see what there is",
   execution_archived: "fork it to go on from where it was",
+  execution_quarantined:
+    "see what is wrong with the list of those that are parked; what is stored can be had as it is",
   execution_ended: "rerun it from one of its nodes, or fork it",
   execution_conflict: "choose another id",
   execution_exists: "choose another id, or join the one that is there",

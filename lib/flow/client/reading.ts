@@ -7,9 +7,10 @@
  * @module
  */
 import { type Clock, delay } from "../../clock.ts";
-import { codeOf, MailerError } from "../../errors.ts";
-import type { Execution } from "../engine/mod.ts";
+import { asError, codeOf, MailerError } from "../../errors.ts";
+import type { Execution, FlowEngine } from "../engine/mod.ts";
 import type { Executions } from "../engine/executions.ts";
+import { isLasting } from "../engine/quarantine.ts";
 import { decodeEvents, type FlowEvent, isTerminal } from "../fold/mod.ts";
 import type { FlowStore, Head, StoredDecision } from "../store/port.ts";
 import { archivedError, FlowClientError, notFound } from "./errors.ts";
@@ -66,27 +67,69 @@ export class Reader {
   readonly #store: FlowStore;
   readonly #clock: Clock;
   readonly #own: Executions;
-  readonly #engines: Executions | undefined;
+  readonly #engine: FlowEngine | undefined;
 
-  /** @param engines What an engine in this process remembers. */
-  constructor(store: FlowStore, clock: Clock, own: Executions, engines: Executions | undefined) {
+  /** @param engine One in this process, which knows much without looking. */
+  constructor(store: FlowStore, clock: Clock, own: Executions, engine: FlowEngine | undefined) {
     this.#store = store;
     this.#clock = clock;
     this.#own = own;
-    this.#engines = engines;
+    this.#engine = engine;
   }
 
   /** As it is now; undefined where there is none. */
   async look(execId: string): Promise<Execution | undefined> {
+    const now = this.#engine?.known(execId);
+    if (now !== undefined) return now;
     const head = await this.#store.executions.head(execId);
     if (head === undefined) return undefined;
-    for (const executions of [this.#engines, this.#own]) {
+    for (const executions of [this.#engine?.core.executions, this.#own]) {
       const known = executions?.known(execId);
       if (known?.head.version === head.version) return known;
     }
-    const read = await this.#own.read(execId);
+    let read: Execution | undefined;
+    try {
+      read = await this.#own.read(execId);
+    } catch (error) {
+      if (!isLasting(error)) throw error;
+      return await this.#asFar(execId, head, error);
+    }
     if (read !== undefined) this.#own.keep(execId, read);
     return read;
+  }
+
+  /** A parked execution, as it was behind its last good decision. One that is not marked is not shown as what it may not be. */
+  async #asFar(execId: string, head: Head, error: unknown): Promise<Execution> {
+    if (head.summary.quarantined !== true) throw error;
+    const { state, flow } = await this.#own.asFar(execId, head);
+    if (state !== undefined && flow !== undefined) return { head, state, flow };
+    const { reason } = await this.#store.quarantines.get(execId) ?? { reason: asError(error).message };
+    throw new FlowClientError("execution_quarantined", `execution "${execId}" is parked: ${reason}`, {
+      cause: error,
+    });
+  }
+
+  /** The end of its log. */
+  async head(execId: string): Promise<Head> {
+    const head = this.#engine?.known(execId)?.head ?? await this.#store.executions.head(execId);
+    if (head === undefined) throw notFound(execId);
+    return head;
+  }
+
+  /**
+   * Throws what keeps it from being read.
+   *
+   * @throws {MailerError} see `isLasting`.
+   */
+  async check(execId: string): Promise<void> {
+    await this.#own.read(execId);
+  }
+
+  /** Its decisions as they are stored, as far as they can be had. */
+  async readable(execId: string): Promise<StoredDecision[]> {
+    const decisions = await this.#own.readable(execId);
+    if (decisions.length === 0) await this.head(execId);
+    return decisions;
   }
 
   /** As it is now. */
@@ -98,6 +141,8 @@ export class Reader {
 
   /** As it ended; undefined while it has not. */
   async ended(execId: string): Promise<Execution | undefined> {
+    const now = this.#engine?.known(execId);
+    if (now !== undefined) return isEnd(now.head.summary.status) ? now : undefined;
     const head = await this.#store.executions.head(execId);
     if (head === undefined) throw notFound(execId);
     return isEnd(head.summary.status) ? await this.get(execId) : undefined;
@@ -112,9 +157,12 @@ export class Reader {
 
   /** As it was behind a decision. */
   async at(execId: string, seq: number): Promise<PastExecution> {
-    const { head, state, flow } = await this.get(execId), archived = head.summary.archived === true;
-    if (seq === head.seq) return { state, flow, seq, archived };
+    const head = await this.head(execId), archived = head.summary.archived === true;
     if (seq > head.seq) throw noDecision(execId, seq, head.seq);
+    if (seq === head.seq && head.summary.quarantined !== true) {
+      const now = await this.get(execId);
+      if (now.head.seq === seq) return { state: now.state, flow: now.flow, seq, archived };
+    }
     const past = await this.#own.at(execId, seq);
     if (past === undefined) throw notFound(execId);
     return { ...past, flow: await this.#own.flowOf(execId, past.state), archived };
@@ -125,9 +173,24 @@ export class Reader {
     execId: string,
     { from = 1, limit = Infinity }: HistoryOptions = {},
   ): Promise<StoredDecision[]> {
-    const all = await this.#own.history(execId);
+    const { summary } = await this.head(execId), isParked = summary.quarantined === true;
+    const all = isParked ? await this.#own.readable(execId) : await this.#own.history(execId);
     if (all === undefined) throw notFound(execId);
     return all.filter(({ seq }) => seq >= from).slice(0, limit);
+  }
+
+  /** Events of its decisions; of one that is parked, those in front of the first that nobody can read. */
+  async events(execId: string, options: HistoryOptions): Promise<RecordedEvent[]> {
+    const decisions = await this.decisions(execId, options), events: RecordedEvent[] = [];
+    for (const decision of decisions) {
+      try {
+        events.push(...recorded(decision));
+      } catch (error) {
+        if (!isLasting(error) || (await this.head(execId)).summary.quarantined !== true) throw error;
+        return events;
+      }
+    }
+    return events;
   }
 
   /** Its events, until it ends. */
@@ -175,22 +238,29 @@ export class Reader {
     { signal, timeoutMs }: WaitOptions,
     look: () => Promise<T | undefined>,
   ): Promise<T | undefined> {
-    const watch = this.#store.watch([`exec:${execId}`]), timeUp = new AbortController();
+    const watch = this.#store.watch([`exec:${execId}`]);
+    // The store tells of a commit before the engine knows it.
+    const ignore = this.#engine?.core.listen(execId, () => watch.wake());
+    const timeUp = timeoutMs === undefined ? undefined : new AbortController();
     const alarm = timeoutMs === undefined
       ? undefined
-      : this.#clock.schedule(timeoutMs, () => timeUp.abort(new MailerError("time_up", "the time is up")));
-    const over = AbortSignal.any([timeUp.signal, ...(signal === undefined ? [] : [signal])]);
+      : this.#clock.schedule(timeoutMs, () => timeUp!.abort(new MailerError("time_up", "the time is up")));
+    const over = timeUp === undefined
+      ? signal
+      : signal === undefined
+      ? timeUp.signal
+      : AbortSignal.any([timeUp.signal, signal]);
     try {
       for (let pause = FIRST_PAUSE;;) {
         signal?.throwIfAborted();
         try {
           const found = await look();
           if (found !== undefined) return found;
-          if (timeUp.signal.aborted) return undefined;
+          if (timeUp?.signal.aborted) return undefined;
           pause = FIRST_PAUSE;
           await watch.next(over);
         } catch (error) {
-          if (over.aborted) continue; // the caller's reason is thrown; where the time is up there is a last look
+          if (over?.aborted) continue; // the caller's reason is thrown; where the time is up there is a last look
           if (!mayPass(error)) throw error;
           await delay(this.#clock, pause, over).catch(() => undefined);
           pause = Math.min(2 * pause, LONGEST_PAUSE);
@@ -198,6 +268,7 @@ export class Reader {
       }
     } finally {
       alarm?.cancel();
+      ignore?.();
       watch.close();
     }
   }

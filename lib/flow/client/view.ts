@@ -156,6 +156,8 @@ export interface ExecutionView {
   readonly seq: number;
   /** Whether it is archived. */
   readonly archived: boolean;
+  /** It is parked: what is shown is how it was before what cannot be carried out, but for its status. */
+  readonly quarantined?: true;
 }
 
 /** How an execution ended. */
@@ -163,7 +165,10 @@ export type EndStatus = ChildStatus;
 
 /** The view of an execution. */
 export function viewOf({ state, head }: Execution): ExecutionView {
-  return stateView(state, head.seq, head.summary.archived === true);
+  const { archived, quarantined, status, endedAt } = head.summary;
+  const view = stateView(state, head.seq, archived === true);
+  if (quarantined !== true) return view;
+  return { ...view, status: status as Status, ...(endedAt === undefined ? {} : { endedAt }), quarantined };
 }
 
 /** The view of a state. */

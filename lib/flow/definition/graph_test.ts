@@ -74,7 +74,7 @@ Deno.test("G1: ids and names", () => {
   assert.equal(problem!.hint, 'did you mean "check"?');
 });
 
-Deno.test("G2: fan-outs, branches and joins", () => {
+Deno.test("F70 G2: fan-outs, branches and joins", () => {
   const table: [list: string[], ...problems: string[]][] = [
     // branches
     [[FAN, task("a", "next: c"), B, JOIN, task("c")], "4:41 nodes[1].next branch_route"],

@@ -21,9 +21,13 @@ import type { JobLimit, LeasedJob } from "../store/port.ts";
 import type { QueuedJob } from "./commit_of.ts";
 import type { EngineCore } from "./core.ts";
 import type { Execution } from "./executions.ts";
+import { isLasting } from "./quarantine.ts";
 
 /** Deliveries of an attempt until it is given up. */
 export const DELIVERIES = 5;
+
+/** How long the job of an execution that cannot be read is left alone, ms. */
+const PARKED_MS = 30_000;
 
 /** Answers of a worker. */
 export type AnswerType = "complete" | "fail" | "interrupt";
@@ -90,6 +94,7 @@ export async function openJob(
     // What is remembered may be older than the job, where another process works on the execution.
     body = bodyOf(await look(job.execId), about) ?? bodyOf(await executions.read(job.execId), about);
   } catch (error) {
+    if (isLasting(error)) await store.jobs.release(job, { counts: false, delayMs: PARKED_MS });
     if (codeOf(error) !== "expression_failed") throw error;
     return failed(asError(error).message, "expression_error");
   }

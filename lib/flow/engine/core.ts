@@ -44,6 +44,12 @@ export interface EngineCounters {
   archived: number;
   /** Executions that were deleted. */
   deleted: number;
+  /** Executions that were parked. */
+  quarantined: number;
+  /** Timers that led to a decision, or came too late for one. */
+  timers: number;
+  /** How much later than they were due those were taken up, in all, ms. */
+  timerLateMs: number;
 }
 
 /** Counts from nothing. */
@@ -59,6 +65,9 @@ export function noCounters(): EngineCounters {
     continued: 0,
     archived: 0,
     deleted: 0,
+    quarantined: 0,
+    timers: 0,
+    timerLateMs: 0,
   };
 }
 

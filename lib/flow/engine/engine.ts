@@ -9,7 +9,7 @@
  * @module
  */
 import { type Clock, systemClock } from "../../clock.ts";
-import { asError, MailerError } from "../../errors.ts";
+import { asError, codeOf, MailerError } from "../../errors.ts";
 import { type Logger, silentLogger } from "../../log.ts";
 import type { Flow } from "../definition/mod.ts";
 import { type Command, MAX_DECISION_EVENTS } from "../fold/mod.ts";
@@ -163,7 +163,8 @@ export class FlowEngine implements AsyncDisposable {
       try {
         return await runner.submit(command);
       } catch (error) {
-        if ((error as MailerError).code !== "partition_lost") throw error;
+        // What is for an execution that is parked is kept until that is let go.
+        if (!["partition_lost", "quarantined"].includes(codeOf(error))) throw error;
       }
     }
     await store.inbox.push([newCommand(command)]);
@@ -177,11 +178,21 @@ export class FlowEngine implements AsyncDisposable {
 
   /** An execution as it is now. */
   async look(execId: string): Promise<Execution | undefined> {
-    const { store, executions, clock } = this.#core;
+    const { executions } = this.#core;
+    return await (this.#isOwn(execId) ? executions.get(execId) : executions.read(execId));
+  }
+
+  /** An execution as it is now, where that is known without a look at the store. */
+  known(execId: string): Execution | undefined {
+    return this.#isOwn(execId) ? this.#core.executions.known(execId) : undefined;
+  }
+
+  /** Whether nobody else can have written. */
+  #isOwn(execId: string): boolean {
+    const { store, clock } = this.#core;
     const ownership = this.#runners.get(store.partitions.of(execId))?.ownership;
     // Beyond its time others may have written, though this process has not heard of it yet.
-    const isOwn = ownership !== undefined && !ownership.lost && clock.now() < ownership.until;
-    return await (isOwn ? executions.get(execId) : executions.read(execId));
+    return ownership !== undefined && !ownership.lost && clock.now() < ownership.until;
   }
 
   /** Takes nothing new in, lets what is under way come to its end, and gives the partitions back. */

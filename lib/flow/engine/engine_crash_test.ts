@@ -112,7 +112,7 @@ const STEP = 6;
 const RUNS = 6;
 
 for (const historyLimit of [0, 15]) {
-  Deno.test(`dying at any commit changes nothing (history limit ${historyLimit})`, async () => {
+  Deno.test(`F46 dying at any commit changes nothing (history limit ${historyLimit})`, async () => {
     const quiet = await run(() => undefined, historyLimit);
     assert.equal((quiet.seen as { status: string }).status, "completed");
     assert.ok(quiet.commits > 40, String(quiet.commits));
@@ -162,7 +162,7 @@ const BLOCK: fc.Arbitrary<Block> = fc.oneof(
   ]),
 );
 
-Deno.test("any flow, dying at any commit", async () => {
+Deno.test("F45 any flow, dying at any commit", async () => {
   const flows = fc.array(BLOCK, { minLength: 1, maxLength: 6 }).map((blocks) => {
     const lines = blocks.flatMap((block, i) => block(i, i === blocks.length - 1 ? "end" : `n${i + 1}`));
     return `start: n0

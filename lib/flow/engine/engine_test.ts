@@ -278,7 +278,7 @@ nodes:
   }, { n: 3 }]);
 });
 
-onStores("payloads of any size", async (place) => {
+onStores("F14 payloads of any size", async (place) => {
   const big = "ü".repeat(1024 * 1024);
   const workers = { k: ({ context }: Job) => ({ text: (context.input as { text: string }).text + "!" }) };
   await using scene = await Scene.open({ place, flows: [THREE], workers });
@@ -329,7 +329,7 @@ nodes: [ { id: a, type: task, kind: k, cache: { ttl: 1h } } ]
   assert.deepEqual(await run("e4", { n: 1 }), { runs: 3 });
 });
 
-onStores("a join that has what it needs stops the others; an abandoned child goes on", async (place) => {
+onStores("F67 a join that has what it needs stops the others; an abandoned child goes on", async (place) => {
   const flow = nodes(
     "f",
     "id: f, type: fanout, branches: [x, y, z], next: j",

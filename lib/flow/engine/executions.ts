@@ -8,7 +8,7 @@
  * @module
  */
 import { MailerError } from "../../errors.ts";
-import { parseExact } from "../../json.ts";
+import { parseExact, parseJson } from "../../json.ts";
 import type { CompiledFlow } from "../definition/mod.ts";
 import { apply, decodeEvents, decodeState, type FlowEvent, type State } from "../fold/mod.ts";
 import type { FlowStore, Head, StoredDecision } from "../store/port.ts";
@@ -27,6 +27,20 @@ export interface Execution {
 /** The decisions of a stored object: a segment of a history, or an archive. */
 export interface StoredHistory {
   readonly decisions: readonly StoredDecision[];
+}
+
+/** How far a history can be followed. */
+export interface AsFar {
+  /** Behind its last good decision; undefined where there is none. */
+  readonly state: State | undefined;
+  /** The version that state is of. */
+  readonly flow: CompiledFlow | undefined;
+  /** Sequence of the last good decision; 0 = none. */
+  readonly seq: number;
+  /** What is wrong with the next one; undefined where all are good. */
+  readonly problem:
+    | { readonly seq: number; readonly node: string | undefined; readonly error: unknown }
+    | undefined;
 }
 
 /** Name of the object an archived execution lies in. */
@@ -131,16 +145,66 @@ export class Executions {
 
   /** All decisions of an execution, the archived and the live ones; undefined where there is no execution. */
   async history(execId: string): Promise<StoredDecision[] | undefined> {
-    const { executions } = this.#store;
     return await this.#whole(execId, async (head) => {
-      if (head.summary.archived === true) return await this.#object(execId, ARCHIVE);
       const decisions: StoredDecision[] = [];
-      const names = (await executions.objects(execId)).filter((name) => name.startsWith(SEGMENT_PREFIX));
-      for (const name of names.sort()) decisions.push(...await this.#object(execId, name));
-      const from = (decisions.at(-1)?.seq ?? 0) + 1;
-      for await (const decision of this.#live(execId, from, head.seq)) decisions.push(decision);
+      for await (const decision of this.#decisions(execId, head)) decisions.push(decision);
       return decisions;
     });
+  }
+
+  /** Follows a history from its beginning until something of it cannot be carried out. */
+  async asFar(execId: string, head: Head): Promise<AsFar> {
+    let state: State | undefined, seq = 0;
+    const at = async (problem?: AsFar["problem"]): Promise<AsFar> => {
+      const flow = state && await this.#flows.find(state.flow, state.flowHash).catch(() => undefined);
+      return { state, flow, seq, problem };
+    };
+    try {
+      for await (const decision of this.#decisions(execId, head)) {
+        let node: string | undefined;
+        try {
+          let next = state;
+          for (const event of decodeEvents(decision.events)) {
+            node = "node" in event.data ? String(event.data.node) : undefined;
+            next = await this.#fold([[event]], next);
+          }
+          state = next;
+          seq = decision.seq;
+        } catch (error) {
+          return await at({ seq: decision.seq, node, error });
+        }
+      }
+    } catch (error) {
+      return await at({ seq: seq + 1, node: undefined, error });
+    }
+    return await at();
+  }
+
+  /** Decisions until one cannot be had; what they say may make no sense. */
+  async readable(execId: string): Promise<StoredDecision[]> {
+    const decisions: StoredDecision[] = [], head = await this.#store.executions.head(execId);
+    if (head === undefined) return decisions;
+    try {
+      for await (const decision of this.#decisions(execId, head)) decisions.push(decision);
+    } catch (error) {
+      if (head.summary.quarantined !== true) throw error; // a mark says what is wrong with it
+    }
+    return decisions;
+  }
+
+  /** Decisions of a history, the archived ones and those in segments as well. */
+  async *#decisions(execId: string, head: Head): AsyncGenerator<StoredDecision> {
+    const { executions } = this.#store;
+    if (head.summary.archived === true) return yield* await this.#object(execId, ARCHIVE);
+    const names = (await executions.objects(execId)).filter((name) => name.startsWith(SEGMENT_PREFIX));
+    let last = 0;
+    for (const name of names.sort()) {
+      for (const decision of await this.#object(execId, name)) {
+        yield decision;
+        last = decision.seq;
+      }
+    }
+    yield* this.#live(execId, last + 1, head.seq);
   }
 
   /** The version a state runs on. */
@@ -187,7 +251,7 @@ export class Executions {
 
   async #object(execId: string, name: string): Promise<StoredDecision[]> {
     const text = await this.#store.executions.object(execId, name);
-    if (text !== undefined) return (JSON.parse(text) as StoredHistory).decisions as StoredDecision[];
+    if (text !== undefined) return (parseJson(text) as StoredHistory).decisions as StoredDecision[];
     throw new MailerError(
       "history_damaged",
       `"${name}" of the history of execution "${execId}" is not there`,

@@ -157,7 +157,10 @@ export class Scene implements AsyncDisposable {
 
   /** Waits until an execution has this status. */
   async reaches(id: string, status: string): Promise<void> {
-    await this.until(`${id} ${status}`, async () => (await this.client.get(id)).status === status);
+    await this.until(`${id} ${status}`, async () => {
+      const { items } = await this.client.list({ limit: 1000 }); // it need not be there yet
+      return items.some((item) => item.id === id && item.status === status);
+    });
   }
 
   /** An execution at its end, which comes without time going on. */

@@ -6,6 +6,7 @@
  * P2 Whoever handed in a command hears of its decision only when that is durable.
  * P3 A command that can never be carried out becomes a dead letter; one whose failure may pass is tried again, later and later.
  * P4 When the partition is lost nothing more is committed, and those who wait are told so.
+ * P5 An execution that cannot go on is parked with what there is for it, and the others go on; see `quarantine.ts`.
  *
  * @module
  */
@@ -22,11 +23,12 @@ import {
   type State,
   type Verdict,
 } from "../fold/mod.ts";
-import type { Commit, CommitOutcome, Delivery, DueTimer, Head, Ownership } from "../store/port.ts";
+import type { Commit, CommitOutcome, Delivery, DueTimer, Ownership } from "../store/port.ts";
 import { answeredJob, EXPIRY, newCommand, partsOf, stopsOf } from "./commit_of.ts";
 import type { EngineCore } from "./core.ts";
 import type { Execution, Executions } from "./executions.ts";
 import { archive, continueHistory, remove } from "./history.ts";
+import { cancelParked, decided, isLasting, letGo, park, parkedError } from "./quarantine.ts";
 
 /** What became of a command. */
 export type Answer = Answered | Refusal;
@@ -75,6 +77,8 @@ export class PartitionRunner {
   readonly #queues = new Map<string, Item[]>();
   /** How often the decision of a timer has failed, by the timer's key. */
   readonly #tries = new Map<string, number>();
+  /** What is there for executions that are parked, by execution: the store has it handed out. */
+  readonly #parked = new Map<string, Item[]>();
   #size = 0;
   #idle: (() => void) | undefined;
   #roomy: (() => void) | undefined;
@@ -185,7 +189,7 @@ export class PartitionRunner {
         await this.#handle(item);
       } catch (error) {
         this.#core.executions.drop(execId);
-        await this.#failed(item, error);
+        await this.#failed(item, await this.#judged(execId, error));
       }
       queue.shift();
       this.#size--;
@@ -199,7 +203,7 @@ export class PartitionRunner {
     const { from, execId } = item;
     if (from.kind === "command") return from.answer.resolve(await this.#carryOut(from.command, undefined));
     if (from.kind === "delivery") return await this.#delivered(from.delivery);
-    const { timer } = from;
+    const { timer } = from, { counters, clock } = this.#core;
     if (timer.id === EXPIRY) return await this.#expire(timer);
     const command: CommandOf<"timer"> = {
       id: `timer.${execId}.${timer.id}`,
@@ -207,8 +211,11 @@ export class PartitionRunner {
       exec_id: execId,
       data: { timer_id: timer.id },
     };
+    const lateness = Math.max(0, Math.floor(clock.now()) - timer.at);
     const answer = await this.#carryOut(command, undefined);
     this.#tries.delete(timer.key);
+    counters.timers++;
+    counters.timerLateMs += lateness;
     // What a timer came too late for, or what a pause holds, is not asked for again: an unpause sets it anew.
     if (!answer.ok || !answer.changed) await this.#core.store.timers.drop(this.#ownership, timer);
   }
@@ -283,8 +290,17 @@ export class PartitionRunner {
     const { executions, counters } = this.#core;
     counters.commands++;
     if (command.type === "archive" || command.type === "delete") return await this.#operate(command);
+    if (command.type === "redispatch") return await this.#letGo(command.exec_id, delivery);
     for (let round = 0; round < CONFLICTS; round++) {
-      const before = await executions.get(command.exec_id);
+      const before = await this.#before(command);
+      if (before === "parked") {
+        if (command.type !== "cancel") throw parkedError(command.exec_id);
+        const answer = await cancelParked(this.#core, this.#ownership, command);
+        if (delivery !== undefined && answer.ok && answer.changed) {
+          await this.#core.store.inbox.remove(this.#ownership, delivery);
+        }
+        return answer;
+      }
       if (before?.head.summary.archived === true) return archived(before, command);
       const verdict = await this.#decide(command, before);
       if (!verdict.ok) return verdict;
@@ -296,7 +312,7 @@ export class PartitionRunner {
       const outcome = await this.#commit(command, before, verdict, delivery);
       switch (outcome.kind) {
         case "committed":
-          return await this.#committed(command, before, verdict, outcome.head);
+          return await this.#committed(command, before, verdict, outcome);
         case "conflict":
           counters.conflicts++;
           executions.drop(command.exec_id);
@@ -314,31 +330,82 @@ export class PartitionRunner {
     );
   }
 
+  /** What a command is decided on. */
+  async #before({ exec_id: execId, type }: Command): Promise<Execution | "parked" | undefined> {
+    const { executions } = this.#core;
+    try {
+      const before = await executions.get(execId);
+      return before?.head.summary.quarantined === true ? "parked" : before;
+    } catch (error) {
+      // A cancel needs no more than the mark; everything else waits behind it.
+      if (type === "cancel" && isLasting(error) && await park(this.#core, this.#ownership, execId, error)) {
+        return "parked";
+      }
+      throw error;
+    }
+  }
+
+  /** Parks an execution whose decision will fail whenever it is tried. */
+  async #judged(execId: string, error: unknown): Promise<unknown> {
+    if (!isLasting(error) || this.#ownership.lost) return error;
+    try {
+      return await park(this.#core, this.#ownership, execId, error) ? parkedError(execId) : error;
+    } catch (cause) {
+      this.#core.logger.log("warn", "an execution could not be parked", {
+        execution: execId,
+        error: asError(cause).message,
+      });
+      return error;
+    }
+  }
+
+  /** Lets a parked execution go on, with what has come for it meanwhile. */
+  async #letGo(execId: string, delivery: Delivery | undefined): Promise<Answer> {
+    const answer = await letGo(this.#core, this.#ownership, execId);
+    if (!answer.ok) return answer;
+    this.#takeUp(execId);
+    if (delivery !== undefined && answer.changed) {
+      await this.#core.store.inbox.remove(this.#ownership, delivery);
+    }
+    return answer;
+  }
+
+  /** What came for a parked execution comes next. */
+  #takeUp(execId: string): void {
+    const items = this.#parked.get(execId) ?? [];
+    this.#parked.delete(execId);
+    this.#queues.get(execId)!.splice(1, 0, ...items);
+    this.#size += items.length;
+  }
+
   async #decide(command: Command, before: Execution | undefined): Promise<Verdict> {
     const { flows, executions, clock, maxEvents } = this.#core;
+    const { exec_id: execId } = command;
     const now = Math.floor(clock.now()); // as it is written: what is remembered is what will be read
     switch (command.type) {
       case "start": {
         const flow = before?.flow ?? await flows.find(command.data.flow, command.data.version);
         if (flow === undefined) return unknownFlow(command.data.flow, command.data.version);
-        return decide(flow, before?.state, command, now, { maxEvents });
+        return decided(execId, () => decide(flow, before?.state, command, now, { maxEvents }));
       }
       case "fork": {
-        if (before !== undefined) return decideFork(before.flow, before.state, before.state, command, now);
+        if (before !== undefined) {
+          return decided(execId, () => decideFork(before.flow, before.state, before.state, command, now));
+        }
         const source = await sourceOf(executions, command);
         if ("ok" in source) return source;
         const flow = await executions.flowOf(command.data.from, source.state);
-        return decideFork(flow, undefined, source.state, command, now, { maxEvents });
+        return decided(execId, () => decideFork(flow, undefined, source.state, command, now, { maxEvents }));
       }
       case "migrate": {
-        if (before === undefined) return missing(command.exec_id);
+        if (before === undefined) return missing(execId);
         const to = await flows.find(before.state.flow, command.data.flow_hash);
         if (to === undefined) return unknownFlow(before.state.flow, command.data.flow_hash);
-        return decideMigration(before.flow, to, before.state, command, now);
+        return decided(execId, () => decideMigration(before.flow, to, before.state, command, now));
       }
       default:
-        if (before === undefined) return missing(command.exec_id);
-        return decide(before.flow, before.state, command, now, { maxEvents });
+        if (before === undefined) return missing(execId);
+        return decided(execId, () => decide(before.flow, before.state, command, now, { maxEvents }));
     }
   }
 
@@ -369,26 +436,30 @@ export class PartitionRunner {
     };
     let outcome: CommitOutcome | undefined;
     try {
-      outcome = await store.executions.commit(commit);
+      return outcome = await store.executions.commit(commit);
     } finally {
-      const leased = outcome?.kind === "committed" ? outcome.leased : [];
-      for (const job of leased) jobs.take(job);
-      for (let i = leased.length; i < reserved.length; i++) jobs.unreserve(reserved[i]!);
+      const leased = outcome?.kind === "committed" ? outcome.leased.length : 0;
+      for (let i = leased; i < reserved.length; i++) jobs.unreserve(reserved[i]!);
     }
-    return outcome;
   }
 
   async #committed(
     command: Command,
     before: Execution | undefined,
     { events, effects, state, joined }: Outcome,
-    head: Head,
+    { head, leased }: CommitOutcome & { readonly kind: "committed" },
   ): Promise<Answered> {
     const { executions, counters, jobs } = this.#core, { exec_id: execId } = command;
-    const migrated = command.type === "migrate" || before === undefined;
-    const flow = migrated ? await executions.flowOf(execId, state) : before.flow;
-    const execution: Execution = { head, state, flow };
-    executions.keep(execId, execution);
+    let execution: Execution;
+    try {
+      const migrated = command.type === "migrate" || before === undefined;
+      const flow = migrated ? await executions.flowOf(execId, state) : before.flow;
+      execution = { head, state, flow };
+      executions.keep(execId, execution);
+    } finally {
+      // Not before it is known what they are about: their workers look there.
+      for (const job of leased) jobs.take(job);
+    }
     counters.decisions++;
     counters.events += events.length;
     for (const id of stopsOf(effects)) jobs.stop(id);
@@ -426,7 +497,18 @@ export class PartitionRunner {
   }
 
   async #operate(command: CommandOf<"archive"> | CommandOf<"delete">): Promise<Answer> {
-    const { executions } = this.#core, { exec_id: execId, type } = command;
+    const { executions, store, counters } = this.#core, { exec_id: execId, type } = command;
+    const head = await store.executions.head(execId);
+    if (head?.summary.quarantined === true) {
+      if (type !== "delete" || head.summary.endedAt === undefined) {
+        return { ok: false, code: "rejected", message: parkedError(execId).message };
+      }
+      await store.executions.delete(this.#ownership, execId);
+      executions.drop(execId);
+      this.#takeUp(execId);
+      counters.deleted++;
+      return { ok: true, state: undefined, seq: head.seq, changed: true };
+    }
     const execution = await executions.read(execId);
     if (execution === undefined) return missing(execId);
     const operation = type === "archive" ? archive : remove;
@@ -463,6 +545,11 @@ export class PartitionRunner {
     const { store, logger } = this.#core, isLost = this.#ownership.lost || codeOf(error) === "partition_lost";
     if (from.kind === "command") return from.answer.reject(error);
     if (isLost) return this.lose();
+    if (codeOf(error) === "quarantined") {
+      const parked = this.#parked.get(execId) ?? [];
+      this.#parked.set(execId, parked);
+      return void parked.push({ execId, from });
+    }
     logger.log("warn", "a decision could not be made, trying again", {
       execution: execId,
       error: asError(error).message,

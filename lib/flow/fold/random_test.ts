@@ -274,7 +274,7 @@ function finish(run: Run, world: World): void {
   assert.ok(hasEnded(run.state!), "it never ended");
 }
 
-Deno.test("random flows under random commands", () => {
+Deno.test("F41 random flows under random commands", () => {
   const ends = new Set<string>();
   fc.assert(
     fc.property(flow, fc.array(step, { maxLength: 40 }), fc.nat(100_000), (compiled, steps, wait) => {

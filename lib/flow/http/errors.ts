@@ -24,6 +24,7 @@ const STATUS: Readonly<Record<string, number>> = {
   dead_letter_not_found: 404,
   wrong_method: 405,
   execution_archived: 409,
+  execution_quarantined: 409,
   execution_ended: 409,
   execution_conflict: 409,
   execution_exists: 409,

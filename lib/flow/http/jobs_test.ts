@@ -166,7 +166,7 @@ Deno.test("jobs: a failure tells the progress of the last heartbeat, unless it t
   });
 });
 
-Deno.test("jobs: a worker that waits with its heartbeat hears of a cancellation at once", async () => {
+Deno.test("F62 jobs: a worker that waits with its heartbeat hears of a cancellation at once", async () => {
   await inScene({ flows: [oneTask("t")] }, async ({ lease, client, about }) => {
     await client.start("t", {}, { id: "e1" });
     const [job] = await lease("t");
@@ -218,7 +218,7 @@ async function twoServers(
   await body(sceneOf(storeOne, engineOne, one), sceneOf(storeTwo, engineTwo, two));
 }
 
-Deno.test("jobs: the limit of a node holds over all processes, and keeps no other key waiting", async () => {
+Deno.test("F82 jobs: the limit of a node holds over all processes, and keeps no other key waiting", async () => {
   const flow = oneTask("t", ", concurrency: {key: input.tenant, max: 2}");
   await twoServers([flow], async (one, two) => {
     for (let i = 0; i < 8; i++) await one.client.start("t", { tenant: "noisy" }, { id: `n${i}` });
@@ -340,7 +340,7 @@ async function withWorker(
   }
 }
 
-Deno.test("HTTP worker: its handler hears of a cancellation at once, and gives no answer", async () => {
+Deno.test("F61 HTTP worker: its handler hears of a cancellation at once, and gives no answer", async () => {
   await inScene({ flows: [oneTask("t")] }, async (scene) => {
     const begun = Promise.withResolvers<void>(), heard = Promise.withResolvers<unknown>();
     const handler = async ({ signal }: Job): Promise<void> => {

@@ -31,6 +31,13 @@ export class EngineMetrics {
     this.#counter("mailer_flow_continued_total", "Histories begun anew", () => counters.continued);
     this.#counter("mailer_flow_archived_total", "Executions archived", () => counters.archived);
     this.#counter("mailer_flow_deleted_total", "Executions deleted", () => counters.deleted);
+    this.#counter("mailer_flow_quarantined_total", "Executions parked", () => counters.quarantined);
+    this.#counter("mailer_flow_timers_total", "Timers that were taken up", () => counters.timers);
+    this.#counter(
+      "mailer_flow_timer_lateness_seconds_total",
+      "How much later than due timers were taken up, in all",
+      () => counters.timerLateMs / 1000,
+    );
     const stats = (): ReturnType<typeof engine.core.store.stats> => engine.core.store.stats();
     this.#counter("mailer_flow_store_commits_total", "Atomic operations of the store", () => stats().commits);
     this.#counter(

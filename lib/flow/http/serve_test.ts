@@ -291,7 +291,7 @@ Deno.test("HTTP: a body that is too large is refused, with or without its length
   });
 });
 
-Deno.test("HTTP: a page of a history has a bounded size, and pages lose nothing", async () => {
+Deno.test("F12 HTTP: a page of a history has a bounded size, and pages lose nothing", async () => {
   const flow = flowOf(
     "name: w\nchannels: {c: {}}\nnodes:\n  - {id: a, type: await, signal: s, timeout: 1h}\n",
   );

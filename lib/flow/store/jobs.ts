@@ -117,7 +117,8 @@ export class Queues implements Jobs {
       if (found === undefined) this.#limitsOf.set(record, found = limitsOf(record.text));
       return found;
     };
-    const isFull = (name: string): boolean => full.has(name) || this.#limits.isFull(name, this.#core.clock.now());
+    const isFull = (name: string): boolean =>
+      full.has(name) || this.#limits.isFull(name, this.#core.clock.now());
     const gate: Gate = {
       isFull,
       fullLimit: (record) => limits(record).find(({ name }) => isFull(name))?.name,
@@ -245,7 +246,7 @@ export class Queues implements Jobs {
   /** A commit has queued a job. */
   queued(key: string, record: JobRecord, version: string): void {
     this.#windows.get(record.kind)?.put({ key, record, version });
-    this.#core.wakeups.notify(`jobs:${record.kind}`);
+    if (record.worker === "") this.#core.wakeups.notify(`jobs:${record.kind}`); // else somebody has it already
   }
 
   /** A commit has removed a job. */
@@ -328,7 +329,9 @@ class Window {
       this.#known.delete(key);
       taken.push(entry);
     }
-    for (const [limit, keys] of passed) this.#waiting.set(limit, merged(keys, this.#waiting.get(limit) ?? []));
+    for (const [limit, keys] of passed) {
+      this.#waiting.set(limit, merged(keys, this.#waiting.get(limit) ?? []));
+    }
     if (this.#from > WINDOW) {
       this.#ready = this.#ready.slice(this.#from);
       this.#from = 0;

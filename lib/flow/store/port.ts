@@ -635,6 +635,8 @@ export interface Watch {
   next(signal?: AbortSignal): Promise<void>;
   /** Ends it. */
   close(): void;
+  /** Has `next` resolve as if something had changed. */
+  wake(): void;
 }
 
 /** What the store has done since it was opened. */

@@ -10,7 +10,7 @@ import { type Cell, cellsIn, type Check } from "./cells.ts";
 import type { Core } from "./core.ts";
 import { packCommand, type PackedCommand } from "./inbox.ts";
 import * as keys from "./keys.ts";
-import type { Definitions, NewCommand, StoredSchedules, StoredDefinition, StoredSchedule } from "./port.ts";
+import type { Definitions, NewCommand, StoredDefinition, StoredSchedule, StoredSchedules } from "./port.ts";
 
 const TRIES = 20;
 
