@@ -34,6 +34,7 @@ async function start(folder: string, listen: string): Promise<Process> {
       listen,
     ],
     cwd: folder,
+    env: { INIT_CWD: "" }, // whoever started the tests may have set it
     stdout: "null",
     stderr: "piped",
   }).spawn();

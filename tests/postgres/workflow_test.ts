@@ -19,6 +19,7 @@ async function mailer(
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "--no-prompt", ...permissions, CLI, ...args],
     ...options,
+    env: { INIT_CWD: "", ...options.env },
   }).output();
   return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
 }
